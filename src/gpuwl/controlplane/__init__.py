@@ -1,0 +1,1 @@
+"""The local control plane: etcd, kube-apiserver and kube-scheduler as processes of this machine."""
