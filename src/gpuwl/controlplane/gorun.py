@@ -1,0 +1,115 @@
+"""Running one go command: its lines as they come, a log of all of them, and never an orphan."""
+
+import os
+import queue
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwl.errors import SetupError
+
+_HEAD = "$ go "  # what each run's part of the log starts with
+
+
+@dataclass(frozen=True)
+class GoCommand:
+    """The go command in one folder and environment, with a log that several runs share."""
+
+    go: Path
+    cwd: Path
+    environment: Mapping[str, str]
+    log: Path
+
+    def run(self, *arguments: str) -> Iterator[str | None]:
+        """Yield the lines that go prints, and None for each second without one.
+
+        go and the compilers that it starts are a process group of their own, which dies with
+        whatever ends this generator early. A gpuwl that is killed outright takes them along too,
+        since nobody then reads their pipe: go's next line ends it with SIGPIPE. Killing go is
+        harmless, its caches are written so that a half-written entry does not count
+        (https://pkg.go.dev/cmd/go#hdr-Build_and_test_caching). Raises SetupError where go fails.
+        """
+        with self.log.open("a", encoding="utf-8") as log:
+            log.write(f"{_HEAD}{' '.join(arguments)}\n")
+            tail: deque[str] = deque(maxlen=12)
+            process = self._start(arguments)
+            try:
+                for line in _lines(process):
+                    if line is not None:
+                        tail.append(line)
+                        log.write(line + "\n")
+                    yield line
+                code = process.wait()
+            finally:
+                _end(process)
+        if code:
+            raise SetupError(
+                f"go {arguments[0]} failed",
+                details=[*tail, f"log: {self.log}"],
+                hint="what was done is kept: the next try goes on from there",
+            )
+
+    def logged(self, command: str) -> set[str]:
+        """Return all lines that `go <command>` ever printed, in broken-off runs too."""
+        lines: set[str] = set()
+        wanted = False
+        try:
+            text = self.log.read_text("utf-8", errors="replace")
+        except OSError:
+            return lines
+        for line in text.splitlines():
+            if line.startswith(_HEAD):
+                wanted = line.startswith(f"{_HEAD}{command} ")
+            elif wanted:
+                lines.add(line)
+        return lines
+
+    def _start(self, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                [self.go, *arguments],
+                cwd=self.cwd,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                process_group=0,  # a Ctrl-C of the terminal reaches gpuwl alone, which decides
+            )
+        except OSError as error:
+            raise SetupError(f"{self.go} cannot be started", details=[str(error)]) from error
+
+
+def _lines(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
+    lines: queue.Queue[str | None] = queue.Queue()
+    threading.Thread(target=_pump, args=(process, lines), daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=1)
+        except queue.Empty:
+            yield None
+            continue
+        if line is None:
+            return
+        yield line
+
+
+def _pump(process: subprocess.Popen[bytes], lines: "queue.Queue[str | None]") -> None:
+    """Hand on every line, then None: the end of go's output, or its pipe closed under us."""
+    with suppress(OSError, ValueError):
+        for raw in process.stdout or ():
+            lines.put(raw.decode("utf-8", errors="replace").rstrip("\r\n"))
+    lines.put(None)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.stdout:
+        process.stdout.close()
