@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwl.controlplane import binarycache, build, cachewriter
+from gpuwl.controlplane import binarycache, build, cachewriter, release
 from gpuwl.controlplane.binaries import Binaries, Source
 from gpuwl.controlplane.cachewriter import Say
+from gpuwl.controlplane.download import DigestError
 from gpuwl.errors import SetupError
 
 Fill = Callable[[str, Path, Say], None]  # puts the three binaries of a version into a folder
@@ -18,7 +19,7 @@ def acquire(version: str, source: Source | None, say: Say) -> Binaries:
     """
     if found := binarycache.find(version, source):
         return Binaries(version, "cache", found)
-    ways: tuple[Source, ...] = (source,) if source else ("build",)
+    ways: tuple[Source, ...] = (source,) if source else ("download", "build")
     with cachewriter.writing(f"getting Kubernetes {version}", say) as announce:
         if found := binarycache.find(version, source):
             return Binaries(version, "cache", found)
@@ -28,15 +29,19 @@ def acquire(version: str, source: Source | None, say: Say) -> Binaries:
 
 def _first(version: str, ways: tuple[Source, ...], say: Say) -> Binaries:
     failed: list[SetupError] = []
+    warnings: list[str] = []
     for way in ways:
         try:
             folder = _get(version, way, say)
         except SetupError as error:
             failed.append(error)
+            if isinstance(error, DigestError):  # never to be passed over in silence
+                warnings.append(f"warning: {error.message}")
+                say(warnings[-1])
             if way != ways[-1]:
-                say(f"no {way} ({error.message}): next")
+                say(f"no {way} ({error.message}), going on with a {ways[-1]}")
         else:
-            return Binaries(version, way, folder)
+            return Binaries(version, way, folder, tuple(warnings))
     raise _all_failed(version, failed)
 
 
@@ -54,7 +59,7 @@ def _build(version: str, folder: Path, say: Say) -> None:
     build.build(build.recipe(version), folder, say)
 
 
-_FILL: dict[Source, Fill] = {"build": _build}
+_FILL: dict[Source, Fill] = {"download": release.fetch, "build": _build}
 
 
 def _all_failed(version: str, failed: list[SetupError]) -> SetupError:

@@ -1,0 +1,150 @@
+"""One archive with the three binaries, for a machine without network and without Go.
+
+A tar with gzip: `manifest.json`, then the three binaries. Its bytes depend on nothing but the
+binaries, so two packings can be compared.
+"""
+
+import gzip
+import io
+import shutil
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO
+
+from gpuwl.controlplane import binarycache, cachewriter, inspection
+from gpuwl.controlplane.binaries import Binaries, obtain
+from gpuwl.controlplane.binarycache import MANIFEST, NAMES, Manifest
+from gpuwl.controlplane.cachewriter import Say
+from gpuwl.errors import InputError, SetupError
+
+_MANIFEST_LIMIT = 1 << 16  # bytes; a manifest has about 600
+_BINARY_LIMIT = 512 << 20  # bytes; the largest, kube-apiserver, has about 120 MB
+_DAMAGED = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError)
+
+
+def pack(version: str | None, file: Path, say: Say) -> Binaries:
+    """Write an archive with the binaries of a version to `file`, getting them where needed.
+
+    Returns the binaries packed. The archive appears under its name only once it is whole. Raises
+    SetupError where the binaries cannot be got or the file cannot be written.
+    """
+    found = obtain(version, say=say)
+    say("hashing the binaries")
+    manifest = inspection.measure(found.folder, origin=_origin(found))
+    try:
+        with _appearing(file) as out, gzip.GzipFile("", "wb", 6, out, mtime=0) as packed:
+            _write(manifest, found.folder, packed, say)
+    except OSError as error:
+        raise SetupError(f"{file} cannot be written", details=[str(error)]) from error
+    return found
+
+
+def _origin(found: Binaries) -> str:
+    try:
+        return binarycache.read(found.folder).origin
+    except (OSError, ValueError):
+        return found.source
+
+
+@contextmanager
+def _appearing(file: Path) -> Iterator[IO[bytes]]:
+    with NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", delete=False) as out:
+        try:
+            yield out
+            out.flush()
+            Path(out.name).chmod(0o644)
+            Path(out.name).replace(file)
+        except BaseException:
+            Path(out.name).unlink(missing_ok=True)
+            raise
+
+
+def _write(manifest: Manifest, folder: Path, packed: gzip.GzipFile, say: Say) -> None:
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        text = manifest.to_json().encode()
+        archive.addfile(_member(MANIFEST, len(text), 0o644), io.BytesIO(text))
+        for name in NAMES:
+            say(f"packing {name}")
+            with (folder / name).open("rb") as binary:
+                archive.addfile(_member(name, manifest.files[name].size, 0o755), binary)
+
+
+def _member(name: str, size: int, mode: int) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, mode
+    return member
+
+
+def unpack(file: Path, say: Say) -> Binaries:
+    """Check an archive and put its binaries into the cache; return them from there.
+
+    No name in the archive ever becomes a path: the four expected ones are copied, anything else
+    is refused. A version that is in the cache already is left as it is once the archive has been
+    checked against its manifest. Raises InputError for a file that is no such archive, is damaged,
+    or is for another platform; SetupError where the cache cannot be written.
+    """
+    if not file.is_file():
+        raise InputError(f"there is no file {file}")
+    with cachewriter.writing(f"unpacking {file.name}", say) as announce:
+        cachewriter.discard_leftovers()
+        with cachewriter.staging() as folder:
+            manifest = _read(file, folder, announce)
+            announce("checking the binaries")
+            place = binarycache.find(manifest.version, "bundle") or cachewriter.publish(
+                folder, manifest.version, "bundle"
+            )
+    return Binaries(manifest.version, "bundle", place)
+
+
+def _read(file: Path, folder: Path, say: Say) -> Manifest:
+    try:
+        with tarfile.open(file, "r:*") as archive:
+            manifest = _manifest(file, archive)
+            for name in NAMES:
+                say(f"unpacking {name}")
+                _copy(file, archive, manifest, folder / name)
+            if extra := archive.next():
+                raise _refused(file, f"it also holds {extra.name!r}")
+    except _DAMAGED as error:
+        raise _refused(file, str(error) or type(error).__name__) from error
+    return manifest
+
+
+def _refused(file: Path, why: str) -> InputError:
+    return InputError(
+        f"{file} is no archive of gpuwl's, or is damaged",
+        details=[why],
+        hint="make it anew on the other machine: gpuwl local fetch --bundle FILE",
+    )
+
+
+def _next(file: Path, archive: tarfile.TarFile, name: str, most: int) -> IO[bytes]:
+    """Return the next member, which has to be a plain file of this name and no more than `most`."""
+    member = archive.next()
+    if member is None or member.name != name or not member.isreg() or member.size > most:
+        raise _refused(file, f"expected {name}, found {member and member.name!r}")
+    content = archive.extractfile(member)
+    if content is None:
+        raise _refused(file, f"{name} has no content")
+    return content
+
+
+def _manifest(file: Path, archive: tarfile.TarFile) -> Manifest:
+    manifest = Manifest.from_json(_next(file, archive, MANIFEST, _MANIFEST_LIMIT).read())
+    binarycache.parse_version(manifest.version)
+    if manifest.platform != binarycache.platform():
+        raise InputError(
+            f"{file} is for {manifest.platform}, and this machine is {binarycache.platform()}"
+        )
+    return manifest
+
+
+def _copy(file: Path, archive: tarfile.TarFile, manifest: Manifest, to: Path) -> None:
+    with _next(file, archive, to.name, _BINARY_LIMIT) as content, to.open("wb") as out:
+        shutil.copyfileobj(content, out, 1 << 20)
+    if inspection.sha256(to) != manifest.files[to.name].sha256:
+        raise _refused(file, f"{to.name} has a wrong SHA-256")
