@@ -1,0 +1,1299 @@
+#!/bin/bash -p
+# Do the GPU labels in a node dump agree with what the nodes advertise?
+#
+#     kubectl get nodes -o json > nodes.json
+#     ./check-config.sh nodes.json        (all options: --help)
+#
+# Exit code: 0 all agree, 1 at least one mismatch, 2 not judged.
+# This one file is all there is to copy; it needs python3, 3.8 or newer. It also runs as
+# `sh check-config.sh`. The -p above: no variable of the caller's (BASH_ENV, SHELLOPTS) counts.
+# Rendered from src/gpuwl/checker.py of the gpuwl project: change it there.
+
+if ! command -v python3 >/dev/null 2>&1; then
+    printf '%s\n' 'check-config: python3 was not found: install Python 3.8 or newer' >&2
+    exit 2
+fi
+
+# The verdicts come back as 10, 11 and 12, so that no failure to start can pass for one of them:
+# a broken interpreter and an unwritable temporary folder both give 1.
+command python3 -I -S -c '
+import sys
+if sys.version_info < (3, 8):
+    version = "%d.%d" % sys.version_info[:2]
+    sys.stderr.write("check-config: python3 is Python " + version + ": 3.8 or newer is needed\n")
+    sys.exit(12)
+with open(3, encoding="utf-8") as file:
+    code = compile(file.read(), "check-config", "exec")
+names = {"__name__": "check_config"}
+exec(code, names)
+names["run_script"]((10, 11, 12))
+' "$@" 3<<'END_OF_CHECKER'
+"""Judge in a dump of Kubernetes nodes whether each GPU label agrees with what its node advertises.
+
+One file, standard library only, Python 3.8 or newer, so that it also runs alone:
+`python3 checker.py NODES.json`. It reads one file (or standard input), never a cluster. `HELP`
+below describes use, output and exit codes.
+
+The file is read in pieces and one list item is held at a time, so memory does not grow with the
+dump; nothing is printed before the last byte was read, so half a file gets no verdict.
+
+Start-up time counts in a script that is compiled at every run: `json`, `re`, `argparse`, `typing`
+and their like are imported only where a run needs them, if at all.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gc
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterator, NoReturn, Sequence, Tuple
+
+    # Position in a text -> a JSON value and the position behind it.
+    Scan = Callable[[str, int], Tuple[object, int]]
+
+PROGRAM = "check-config"
+
+HELP = """\
+usage: check-config.sh [options] NODES.json
+       kubectl get nodes -o json | check-config.sh [options] -
+
+Judges each node that carries the label nvidia.com/gpu.workload.config: does its value agree with
+the nvidia.com/ resource that the node advertises in status.allocatable?
+
+  container       exactly nvidia.com/gpu
+  vm-passthrough  one device model, like nvidia.com/GA102GL_A10
+  vm-vgpu         one vGPU profile, like nvidia.com/NVIDIA_A10-12Q
+
+The file: what `kubectl get nodes -o json` prints, a NodeList of the raw API, one Node, or
+{"items": [...]}; UTF-8 or UTF-16. A key that occurs twice counts with its last value.
+
+options:
+  --accept VALUE=PATTERN  names that match PATTERN also fit the label VALUE, any number of them:
+                          --accept container='nvidia.com/mig-*'; repeatable
+  --ignore PATTERN        leave names that match PATTERN out: --ignore nvidia.com/mlnxnics;
+                          repeatable. In a PATTERN, which must match the whole name, * ? and
+                          [...] mean what they mean to a shell
+  --output text|json      text (the default) or one JSON document
+  -h, --help              this text
+
+text output, on stdout:
+  OK=<number of labelled nodes>      all agree
+  MISMATCH=<node> <reason>           one line for each node that does not, in the file's order
+What is not printable ASCII in a name is printed as \\x20, \\u2028 and so on, a backslash as \\\\.
+
+JSON output: version (1), verdict ("ok" or "mismatch"), judged and mismatches (numbers of nodes),
+nodes: a list in the file's order of
+  node, label    strings; a label that is no string in the dump as its JSON text
+  source         "allocatable", or "capacity" where the node has no allocatable
+  advertised     a list of name, quantity (a string, as in the dump), kind ("container",
+                 "container slice", "vGPU profile" or "device model"), accepted (true where an
+                 --accept let it fit), readable (false where the quantity is none)
+  kind           the kind of all advertised names; null where there are none or several kinds
+  expected       what the label asks for; null where the operator does not know the value
+  verdict        "ok" or "mismatch"
+  reason         null, or the text of the MISMATCH line
+
+exit code: 0 all agree, 1 at least one mismatch, 2 not judged (nothing on stdout, the cause on
+stderr), 130 interrupted.
+"""
+
+LABEL_KEY = "nvidia.com/gpu.workload.config"
+CONTAINER = "container"
+VM_PASSTHROUGH = "vm-passthrough"
+VM_VGPU = "vm-vgpu"
+LABEL_VALUES = (CONTAINER, VM_PASSTHROUGH, VM_VGPU)
+
+PREFIX = "nvidia.com/"
+GPU = "nvidia.com/gpu"
+
+KIND_CONTAINER = "container"
+KIND_SLICE = "container slice"
+KIND_PROFILE = "vGPU profile"
+KIND_MODEL = "device model"
+KIND_OF_LABEL = {
+    CONTAINER: KIND_CONTAINER,
+    VM_PASSTHROUGH: KIND_MODEL,
+    VM_VGPU: KIND_PROFILE,
+}
+EXPECTED = {
+    CONTAINER: "nvidia.com/gpu alone",
+    VM_PASSTHROUGH: "exactly one device model, like nvidia.com/GA102GL_A10",
+    VM_VGPU: "exactly one vGPU profile, like nvidia.com/NVIDIA_A10-12Q",
+}
+# What NVIDIA publishes behind the letter of a profile: media engine only, none, all, graphics.
+PROFILE_ATTRIBUTES = ("", "ME", "NOME", "MEALL", "GFX")
+
+DIGITS = "0123456789"
+CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+BLANKS = " \t\r\n"  # white space between JSON tokens (RFC 8259, section 2)
+# https://pkg.go.dev/k8s.io/apimachinery/pkg/api/resource#Quantity
+QUANTITY_SUFFIXES = frozenset(["", *"numkMGTPE", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
+
+CHUNK = 256 * 1024  # bytes: large enough that pieces cost nothing, small enough to stay in cache
+DEEPEST = 10_000  # levels; Go's encoding/json, which Kubernetes reads with, refuses more
+# A JSON token that is not a string and still broken off is shorter: -Infinity, \ud83d\ude00.
+LONGEST_TOKEN = 12
+LISTED = 12  # names that one reason shows
+LONGEST_SHOWN = 1000  # characters; a node's name has at most 253, a resource's 317
+MAKE_IT = "make it with: kubectl get nodes -o json > nodes.json"
+
+
+class NotNodesError(Exception):
+    """The input is not a dump of nodes; the text says what was found and what to do."""
+
+
+class JsonError(ValueError):
+    """Text that is not JSON; `msg` and `pos` as in json.JSONDecodeError."""
+
+    def __init__(self, msg: str, pos: int) -> None:
+        super().__init__(msg)
+        self.msg = msg
+        self.pos = pos
+
+
+class Number(str):
+    """A JSON number as it was written: no rounding, no overflow, no limit of digits."""
+
+    __slots__ = ()
+
+
+# --- Names and quantities ---------------------------------------------------------------------
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a resource: "container", "container slice", "vGPU profile", "device model".
+
+    `name` is the full name, like `nvidia.com/GA102GL_A10`.
+    """
+    if name == GPU:
+        return KIND_CONTAINER
+    short = name[len(PREFIX) :] if name.startswith(PREFIX) else name
+    if short == "gpu.shared" or short.startswith("mig-"):
+        return KIND_SLICE
+    return KIND_PROFILE if _is_profile(short) else KIND_MODEL
+
+
+def _is_profile(name: str) -> bool:
+    """Hyphen, digits, one capital letter, perhaps one of NVIDIA's attributes; B4 is a series."""
+    _, hyphen, tail = name.rpartition("-")
+    if not hyphen:
+        return False
+    if tail.endswith("B4") and _is_number(tail[:-2]):
+        return True
+    for attribute in PROFILE_ATTRIBUTES:
+        size = tail[: len(tail) - len(attribute)]
+        if tail.endswith(attribute) and size[-1:] in CAPITALS and _is_number(size[:-1]):
+            return True
+    return False
+
+
+def _is_number(text: str) -> bool:
+    return text != "" and not text.strip(DIGITS)
+
+
+def is_present(quantity: object) -> bool | None:
+    """Tell whether a Kubernetes quantity is more or less than nothing; None: it cannot be read.
+
+    Strings and numbers are read; null and "" are absent.
+    """
+    if quantity is None or quantity == "":
+        return False
+    text = _quantity_text(quantity)
+    if text is None:
+        return None
+    body = text[1:] if text[0] in "+-" else text
+    rest = body.lstrip(DIGITS)
+    suffix = rest[1:].lstrip(DIGITS) if rest.startswith(".") else rest
+    figures = body[: len(body) - len(suffix)].replace(".", "", 1)
+    if not figures or not _is_quantity_suffix(suffix):
+        return None
+    return figures.strip("0") != ""
+
+
+def _quantity_text(quantity: object) -> str | None:
+    if isinstance(quantity, str):
+        return quantity
+    if isinstance(quantity, (int, float)) and not isinstance(quantity, bool):
+        return repr(quantity)
+    return None
+
+
+def _is_quantity_suffix(suffix: str) -> bool:
+    if suffix in QUANTITY_SUFFIXES:
+        return True
+    exponent = suffix[1:]
+    if exponent[:1] in ("+", "-"):
+        exponent = exponent[1:]
+    return suffix[0] in "eE" and _is_number(exponent)
+
+
+# --- Showing what strangers wrote -------------------------------------------------------------
+
+
+def shown(text: str) -> str:
+    """Return text that can neither end a line nor move a cursor: printable ASCII without blanks."""
+    if len(text) > LONGEST_SHOWN:
+        return shown(text[:LONGEST_SHOWN]) + "...(cut)"
+    if text.isascii() and text.isprintable() and " " not in text and "\\" not in text:
+        return text
+    return "".join(_escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    if character == "\\":
+        return "\\\\"
+    if "!" <= character <= "~":
+        return character
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _sentence(text: str) -> str:
+    """Return a stranger's sentence on one line: blanks stay, all else as `shown`."""
+    return " ".join(shown(word) for word in text[:300].split())
+
+
+def _json_type(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, (Number, int, float)):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    return "a list" if isinstance(value, list) else "an object"
+
+
+def _json_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    import json
+
+    return json.dumps(value)
+
+
+# --- The judgement ----------------------------------------------------------------------------
+
+
+class Rules:
+    """What --accept and --ignore change; without them, the strict rule.
+
+    `accept` holds pairs of label value and pattern, `ignore` patterns, in the syntax of fnmatch.
+    """
+
+    def __init__(self, accept: Sequence[tuple[str, str]] = (), ignore: Sequence[str] = ()) -> None:
+        self.accept = tuple(accept)
+        self.ignore = tuple(ignore)
+
+    def ignores(self, name: str) -> bool:
+        """Tell whether a resource is left out of the judgement."""
+        return any(_matches(name, pattern) for pattern in self.ignore)
+
+    def accepts(self, label: str, name: str) -> bool:
+        """Tell whether a resource was said to fit a label."""
+        return any(value == label and _matches(name, pattern) for value, pattern in self.accept)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(name, pattern)
+
+
+STRICT = Rules()
+
+
+class Resource:
+    """One advertised nvidia.com/ resource."""
+
+    __slots__ = ("accepted", "kind", "name", "quantity", "readable")
+
+    def __init__(self, name: str, quantity: object, label: str, rules: Rules) -> None:
+        self.name = name
+        self.quantity = _json_text(quantity)
+        self.readable = is_present(quantity) is not None
+        self.kind = kind_of(name)
+        self.accepted = rules.accepts(label, name)
+
+    def describe(self) -> str:
+        """Return name, quantity and kind for a reason."""
+        note = "" if self.readable else ", a quantity that cannot be read"
+        return f"{shown(self.name)}={shown(self.quantity)} ({self.kind}{note})"
+
+
+class Verdict:
+    """What was found on one labelled node; `reason` is empty where label and resources agree."""
+
+    __slots__ = ("label", "node", "reason", "resources", "source", "status")
+
+    def __init__(self, node: str, label: str, status: dict[str, object], rules: Rules) -> None:
+        self.node = node
+        self.label = label
+        self.status = status
+        self.source = "allocatable" if status.get("allocatable") is not None else "capacity"
+        self.resources = [
+            Resource(name, quantity, label, rules)
+            for name, quantity in sorted(_mapping(status, self.source).items())
+            if name.startswith(PREFIX)
+            and is_present(quantity) is not False
+            and not rules.ignores(name)
+        ]
+        self.reason = "" if self._agrees() else _reason(self)
+
+    def _agrees(self) -> bool:
+        """One name of the label's kind; accepted names beside it or in its place."""
+        plain = [resource for resource in self.resources if not resource.accepted]
+        own = KIND_OF_LABEL.get(self.label)
+        return (
+            own is not None
+            and bool(self.resources)
+            and len(plain) <= 1
+            and all(resource.kind == own for resource in plain)
+        )
+
+
+def judge(node: dict[str, object], rules: Rules = STRICT) -> Verdict | None:
+    """Judge one Node as decoded from JSON; None: it does not carry the label.
+
+    Raises NotNodesError where the object has no name or a field is of the wrong type.
+    """
+    metadata = _mapping(node, "metadata")
+    name = metadata.get("name")
+    if not isinstance(name, str) or isinstance(name, Number) or not name:
+        raise NotNodesError("has no metadata.name")
+    label = _mapping(metadata, "labels").get(LABEL_KEY)
+    if label is None:
+        return None
+    return Verdict(name, _json_text(label), _mapping(node, "status"), rules)
+
+
+def _mapping(parent: dict[str, object], key: str) -> dict[str, object]:
+    value = parent.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise NotNodesError(f"has a field {key} that is {_json_type(value)} and not an object")
+    return value
+
+
+# --- Reasons ----------------------------------------------------------------------------------
+
+
+def _reason(verdict: Verdict) -> str:
+    expected = EXPECTED.get(verdict.label)
+    label = shown(verdict.label) or '""'
+    if expected is None:
+        head = f"label {label} is {_near(verdict.label)}"
+    else:
+        head = f"label {label}; expected {expected}"
+    cause = "" if expected is None else _cause(verdict)
+    return f"{head}; advertises {_advertised(verdict)}" + (f"; {cause}" if cause else "")
+
+
+def _near(label: str) -> str:
+    text = (
+        f"none of {', '.join(LABEL_VALUES)}: the operator silently falls back to its default"
+        " (container, unless sandboxWorkloads.defaultWorkload says otherwise)"
+    )
+    near = _nearest(label)
+    return f"{text}; did you mean {near}?" if near else text
+
+
+def _nearest(label: str) -> str:
+    """Return the valid value that a typo stands for, or nothing."""
+    plain = label[:64].strip().lower().replace("_", "-")
+    if not plain:
+        return ""
+    for value in LABEL_VALUES:
+        if value.replace("vm-", "") in (plain, plain.replace("vm-", "")):
+            return value
+    from difflib import get_close_matches
+
+    return "".join(get_close_matches(plain, LABEL_VALUES, 1, 0.6))
+
+
+def _advertised(verdict: Verdict) -> str:
+    names = [resource.describe() for resource in verdict.resources[:LISTED]]
+    if len(verdict.resources) > LISTED:
+        names.append(f"and {len(verdict.resources) - LISTED} more")
+    text = ", ".join(names) or "no nvidia.com/ resource"
+    where = " (in capacity: the node has no allocatable)" if verdict.source == "capacity" else ""
+    return text + where
+
+
+def _cause(verdict: Verdict) -> str:
+    """Return the likely cause, where the dump shows one."""
+    if not verdict.resources:
+        return _cause_of_nothing(verdict)
+    for cause in (_cause_slices, _cause_bystanders, _cause_misspelt, _cause_moved, _cause_several):
+        text = cause(verdict)
+        if text:
+            return text
+    return ""
+
+
+def _cause_of_nothing(verdict: Verdict) -> str:
+    capacity = _mapping(verdict.status, "capacity")
+    left = [
+        f"{shown(name)}={shown(_json_text(quantity))}"
+        for name, quantity in sorted(capacity.items())
+        if name.startswith(PREFIX) and is_present(quantity)
+    ]
+    if left and verdict.source == "allocatable":
+        return (
+            f"capacity still has {', '.join(left[:LISTED])}: the device plugin is gone"
+            " or calls every device unhealthy"
+        )
+    zero = [name for name in _mapping(verdict.status, verdict.source) if name.startswith(PREFIX)]
+    if zero:
+        return "the device plugin registered, but with no device"
+    return "no device plugin has registered on this node"
+
+
+def _cause_slices(verdict: Verdict) -> str:
+    others = _unfitting(verdict)
+    slices = [resource for resource in others if resource.kind == KIND_SLICE]
+    if verdict.label != CONTAINER or not slices or len(slices) < len(others):
+        return ""
+    if all(resource.name.startswith("nvidia.com/mig-") for resource in slices):
+        return "MIG slices; to let them pass: --accept container='nvidia.com/mig-*'"
+    pattern = _argument([resource.name for resource in slices], "--accept container=")
+    return f"shared GPUs; to let them pass: {pattern}" if pattern else ""
+
+
+def _cause_bystanders(verdict: Verdict) -> str:
+    """Find the label's own name beside others that need not be GPUs: NICs, switches, sound."""
+    others = _unfitting(verdict)
+    if len(verdict.resources) == len(others) or not others:
+        return ""
+    if any(resource.kind != KIND_MODEL for resource in others):
+        return ""
+    arguments = _argument([resource.name for resource in others], "--ignore ")
+    return f"if those are no GPUs (NICs, switches, sound): {arguments}" if arguments else ""
+
+
+def _cause_misspelt(verdict: Verdict) -> str:
+    """Find a vGPU profile that was written almost right, which makes it a device model."""
+    if verdict.label != VM_VGPU:
+        return ""
+    for resource in _unfitting(verdict):
+        name = resource.name
+        if kind_of(name) != KIND_MODEL:
+            continue
+        if _is_profile(name.upper()):
+            return f"{shown(name)} looks like a vGPU profile in the wrong case"
+        if not name.startswith(("nvidia.com/NVIDIA_", "nvidia.com/GRID_")):
+            continue
+        head, _, tail = name.rpartition("_")
+        if _is_profile(f"{head}-{tail}"):
+            return f"{shown(name)} looks like a vGPU profile with _ where - belongs"
+        if _is_profile(f"{name}Q"):
+            return f"{shown(name)} looks like a vGPU profile without its series letter"
+    return ""
+
+
+def _cause_moved(verdict: Verdict) -> str:
+    """Find one other label that everything on the node would fit, or a stranger's plugin."""
+    kinds = {resource.kind for resource in verdict.resources}
+    mode = ""
+    if kinds <= {KIND_CONTAINER, KIND_SLICE}:
+        mode = CONTAINER
+    elif kinds == {KIND_PROFILE}:
+        mode = VM_VGPU
+    elif kinds == {KIND_MODEL}:
+        strange = [r.name for r in verdict.resources if not _is_from_pci_ids(r.name)]
+        if strange:
+            return f"{shown(strange[0])} is no name of the operator's: another device plugin runs"
+        mode = VM_PASSTHROUGH
+    if mode in ("", verdict.label):
+        return ""
+    return (
+        f"the node still advertises what {mode} would: the label was moved and the old device"
+        " plugin remained, or the label is wrong"
+    )
+
+
+def _is_from_pci_ids(name: str) -> bool:
+    """Tell whether a name can come from pci.ids: a chip like GA102GL first, or a bare device id.
+
+    The sandbox device plugin drops hyphens from that text. pgpu: what it calls all models alike.
+    """
+    short = name[len(PREFIX) :]
+    if len(short) == 4 and not short.lower().strip(DIGITS + "abcdef"):
+        return True
+    return short == "pgpu" or (short[:1] in CAPITALS and "-" not in short)
+
+
+def _cause_several(verdict: Verdict) -> str:
+    if len(verdict.resources) < 2:
+        return ""
+    if verdict.label == VM_PASSTHROUGH:
+        models = [r.name for r in verdict.resources if r.kind == KIND_MODEL and not r.accepted]
+        sound = _argument([name for name in models if "audio" in name.lower()], "--ignore ")
+        if sound:
+            return f"the audio function of a card is no GPU: {sound}"
+    return "one worker node runs one kind of GPU work"
+
+
+def _unfitting(verdict: Verdict) -> list[Resource]:
+    own = KIND_OF_LABEL.get(verdict.label)
+    return [r for r in verdict.resources if r.kind != own and not r.accepted]
+
+
+def _argument(names: list[str], option: str) -> str:
+    """Return options to paste into a shell; nothing where a name could mean something there."""
+    if not names or len(names) > 4:
+        return ""
+    harmless = frozenset(CAPITALS + CAPITALS.lower() + DIGITS + "._/-")
+    if any(len(name) > 100 or not harmless.issuperset(name) for name in names):
+        return ""
+    return " ".join(option + name for name in names)
+
+
+# --- Reading JSON piece by piece --------------------------------------------------------------
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise JsonError(f"{name} is not JSON", -1)
+
+
+def _make_scan() -> Scan:
+    """Return the standard library's C scanner: one JSON value at a position, and where it ends."""
+    try:
+        from _json import make_scanner
+    except ImportError:  # an interpreter that is not CPython
+        from json import JSONDecoder
+
+        return JSONDecoder(
+            parse_int=Number, parse_float=Number, parse_constant=_refuse_constant
+        ).raw_decode
+
+    class Settings:
+        strict = True  # as JSON has it: no bare control characters in strings
+        object_hook = None
+        object_pairs_hook = None
+        parse_int = Number
+        parse_float = Number
+        parse_constant = staticmethod(_refuse_constant)
+        memo: dict[str, str] = {}  # noqa: RUF012 - an attribute that Python 3.8 asks for
+
+    return make_scanner(Settings())  # type: ignore[arg-type]  # the stub wants a JSONDecoder
+
+
+def _skip_blanks(text: str, pos: int) -> int:
+    while True:
+        piece = text[pos : pos + 64]
+        rest = piece.lstrip(BLANKS)
+        pos += len(piece) - len(rest)
+        if rest or not piece:
+            return pos
+
+
+class DeepScan:
+    """What the C scanner does, without recursion: for values nested deeper than Python's stack.
+
+    Raises as the scanner does, and NotNodesError beyond DEEPEST levels.
+    """
+
+    def __init__(self, scan: Scan, text: str, pos: int) -> None:
+        self._scan = scan
+        self._text = text
+        self._pos = pos
+        self._open: list[dict[str, object] | list[object]] = []
+        self._keys: list[str] = []
+
+    def value(self) -> tuple[object, int]:
+        """Return the value and the position behind it."""
+        while True:
+            value = self._enter()
+            if value is self:
+                continue
+            value = self._leave(value)
+            if not self._open:
+                return value, self._pos
+
+    def _mark(self) -> str:
+        """Return the next character that is not white space; nothing at the end."""
+        self._pos = _skip_blanks(self._text, self._pos)
+        return self._text[self._pos : self._pos + 1]
+
+    def _enter(self) -> object:
+        """Return a value without members, or open one that has some and return `self`."""
+        mark = self._mark()
+        if mark not in ("{", "["):
+            value, self._pos = self._scan(self._text, self._pos)
+            return value
+        if len(self._open) == DEEPEST:
+            raise NotNodesError(f"is nested deeper than {DEEPEST} levels; no node is")
+        container: dict[str, object] | list[object] = {} if mark == "{" else []
+        self._pos += 1
+        if self._mark() == _closer(container):
+            self._pos += 1
+            return container
+        self._open.append(container)
+        self._step(container)
+        return self
+
+    def _step(self, container: object) -> None:
+        """Go to the next member's value; in an object, over its key."""
+        if isinstance(container, list):
+            return
+        if self._mark() != '"':
+            raise JsonError("Expecting property name enclosed in double quotes", self._pos)
+        key, self._pos = self._scan(self._text, self._pos)
+        self._keys.append(str(key))
+        if self._mark() != ":":
+            raise JsonError("Expecting ':' delimiter", self._pos)
+        self._pos += 1
+
+    def _leave(self, value: object) -> object:
+        """Put a finished value where it belongs, and what is finished by that, up to a comma."""
+        while self._open:
+            container = self._open[-1]
+            if isinstance(container, dict):
+                container[self._keys.pop()] = value
+            else:
+                container.append(value)
+            mark = self._mark()
+            if mark == ",":
+                self._pos += 1
+                self._step(container)
+                break
+            if mark != _closer(container):
+                raise JsonError("Expecting ',' delimiter", self._pos)
+            self._pos += 1
+            value = self._open.pop()
+        return value
+
+
+def _closer(container: object) -> str:
+    return "}" if isinstance(container, dict) else "]"
+
+
+class Source:
+    """JSON text that is read in pieces: what was used is dropped, what is missing is read.
+
+    `read(size)` returns up to `size` bytes, and fewer only at the end.
+    """
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+        self._scan = _make_scan()
+        self.head = read(CHUNK)
+        self.size = len(self.head)
+        _refuse_magic(self.head)
+        self.encoding, mark = _encoding(self.head)
+        self._decoder = codecs.getincrementaldecoder(self.encoding)()
+        self._ended = not self.head
+        self._dropped_bytes = mark
+        self._dropped_lines = 0
+        self._pos = 0
+        self.text = ""
+        self.text = self._decode(self.head[mark:])
+
+    def _decode(self, data: bytes) -> str:
+        try:
+            return self._decoder.decode(data, not data)
+        except UnicodeDecodeError as error:
+            raise NotNodesError(self._undecodable(error)) from None
+
+    def _undecodable(self, error: UnicodeDecodeError) -> str:
+        at = self.size - len(error.object) + error.start
+        if error.reason in ("unexpected end of data", "truncated data"):
+            return self._cut_off()
+        if _is_binary(self.head):
+            return f"is binary data, not JSON text; {MAKE_IT}"
+        return (
+            f"is not valid {self.encoding.upper()}: byte {at + 1} is"
+            f" 0x{error.object[error.start]:02x}; save it as UTF-8, or {MAKE_IT}"
+        )
+
+    def _cut_off(self) -> str:
+        return (
+            f"is cut off: it ends at byte {self.size} in the middle of the JSON;"
+            f" half a dump is not judged, {MAKE_IT}"
+        )
+
+    def _fill(self) -> None:
+        """Read on. As much as is waiting, so that trying a large item again and again stays cheap."""
+        used, waiting = self.text[: self._pos], self.text[self._pos :]
+        self._dropped_lines += used.count("\n")
+        self._dropped_bytes += self._byte_length(used)
+        data = self._read(max(CHUNK, len(waiting)))
+        self._ended = not data
+        self.size += len(data)
+        self.text, self._pos = waiting, 0
+        self.text = waiting + self._decode(data)
+
+    def _byte_length(self, text: str) -> int:
+        if self.encoding == "utf-8" and text.isascii():
+            return len(text)
+        return len(text.encode(self.encoding, "surrogatepass"))
+
+    def place(self, pos: int) -> str:
+        """Return line and byte, counted from one, of a position in `text`."""
+        line = self._dropped_lines + self.text.count("\n", 0, pos) + 1
+        byte = self._dropped_bytes + self._byte_length(self.text[:pos]) + 1
+        return f"line {line}, byte {byte}"
+
+    def peek(self) -> str:
+        """Return the next character that is not white space; nothing at the end."""
+        while True:
+            self._pos = _skip_blanks(self.text, self._pos)
+            if self._pos < len(self.text):
+                return self.text[self._pos]
+            if self._ended:
+                return ""
+            self._fill()
+
+    def take(self, expected: str) -> str:
+        """Step over the next character, one of `expected`."""
+        found = self.peek()
+        if not found:
+            raise NotNodesError(self._cut_off())
+        if found not in expected:
+            wanted = " or ".join(f"'{character}'" for character in expected)
+            raise self._malformed(f"Expecting {wanted}", self._pos)
+        self._pos += 1
+        return found
+
+    def value(self) -> object:
+        """Read one JSON value; a number comes as Number.
+
+        Raises NotNodesError where the text is not JSON.
+        """
+        self.peek()
+        while True:
+            try:
+                value, end = self._scan_value()
+            except StopIteration as error:
+                problem, at = "Expecting value", error.value
+            except ValueError as error:
+                problem = getattr(error, "msg", str(error))
+                at = getattr(error, "pos", -1)
+            else:
+                # A number at the very end of what was read may go on.
+                if end < len(self.text) or self._ended or not isinstance(value, Number):
+                    self._pos = end
+                    return value
+                self._fill()
+                continue
+            at = self._pos if at < 0 else at
+            if not self._may_go_on(problem, at):
+                raise self._malformed(problem, at)
+            if self._ended:
+                raise NotNodesError(self._cut_off())
+            self._fill()
+
+    def _scan_value(self) -> tuple[object, int]:
+        try:
+            return self._scan(self.text, self._pos)
+        except RecursionError:
+            return DeepScan(self._scan, self.text, self._pos).value()
+
+    def _may_go_on(self, problem: str, at: int) -> bool:
+        """Tell whether more text could mend a problem that the scanner met."""
+        if problem.startswith("Unterminated string"):
+            return True
+        rest = self.text[at:].rstrip(BLANKS)
+        if not rest:
+            return True
+        if len(rest) > LONGEST_TOKEN:
+            return False
+        if problem.startswith("Invalid \\"):
+            return '"' not in rest
+        return any(token.startswith(rest) for token in ("true", "false", "null", "-")) or (
+            rest[0] in ".eE" and not rest[1:].strip("+-")
+        )
+
+    def _malformed(self, problem: str, pos: int) -> NotNodesError:
+        found = self.text[pos : pos + 20]
+        return NotNodesError(
+            f"is not JSON at {self.place(pos)}: {problem[0].lower()}{problem[1:]},"
+            f" found {shown(found)}; {MAKE_IT}"
+        )
+
+    def finish(self) -> None:
+        """Read to the end, where nothing but white space may follow.
+
+        Raises NotNodesError where there is more.
+        """
+        found = self.peek()
+        if not found:
+            return
+        place = self.place(self._pos)
+        if found in "{[":
+            raise NotNodesError(
+                f"holds several JSON documents, the second at {place}; merge them:"
+                " jq -s '{items: map(.items // [.]) | add}' FILE > nodes.json"
+            )
+        rest = _sentence(self.text[self._pos : self._pos + 60])
+        raise NotNodesError(f"has text behind the JSON at {place}: {rest}; remove it")
+
+
+def _encoding(head: bytes) -> tuple[str, int]:
+    """Return a JSON text's encoding and the length of its byte order mark.
+
+    Without a mark the first character is ASCII, so the zero bytes tell (RFC 4627, section 3).
+    """
+    for mark, name in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF32_LE, "utf-32-le"),
+        (codecs.BOM_UTF32_BE, "utf-32-be"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if head.startswith(mark):
+            return name, len(mark)
+    zeros = tuple(byte == 0 for byte in head[:4])
+    if zeros == (True, True, True, False):
+        return "utf-32-be", 0
+    if zeros == (False, True, True, True):
+        return "utf-32-le", 0
+    if zeros[:2] == (True, False):
+        return "utf-16-be", 0
+    return ("utf-16-le" if zeros[:2] == (False, True) else "utf-8"), 0
+
+
+# --- From a document to verdicts --------------------------------------------------------------
+
+
+class Check:
+    """The verdicts on one dump, built up while it is read.
+
+    Of a node that agrees nothing is kept but its number, unless `keep` asks for its record.
+    """
+
+    def __init__(self, rules: Rules, keep: Callable[[Verdict], str] | None = None) -> None:
+        self._rules = rules
+        self._keep = keep
+        self.start()
+
+    def start(self) -> None:
+        """Forget everything: a key `items` that occurs again replaces the one before."""
+        self.judged = 0
+        self.nodes = 0
+        self.others = 0
+        self.other_kind = ""
+        self.problem = ""
+        self.mismatches: list[str] = []
+        self.records: list[str] = []
+
+    def add(self, item: object, place: str) -> None:
+        """Judge one item; what cannot be a node is remembered as the problem."""
+        try:
+            verdict = self._judge(item)
+        except NotNodesError as error:
+            self.problem = self.problem or f"{place} {error}"
+            return
+        if verdict is None:
+            return
+        self.judged += 1
+        if verdict.reason:
+            self.mismatches.append(f"MISMATCH={shown(verdict.node)} {verdict.reason}\n")
+        if self._keep:
+            self.records.append(self._keep(verdict))
+
+    def _judge(self, item: object) -> Verdict | None:
+        if not isinstance(item, dict):
+            raise NotNodesError(f"is {_json_type(item)} and not a node")
+        kind = _kind(item)
+        if kind not in ("", "Node") or "/" in str(item.get("apiVersion")):
+            self.others += 1
+            self.other_kind = self.other_kind or kind
+            return None
+        self.nodes += 1
+        return judge(item, self._rules)
+
+
+def _kind(item: dict[str, object]) -> str:
+    kind = item.get("kind")
+    if kind is None:
+        return ""
+    if not isinstance(kind, str) or isinstance(kind, Number):
+        raise NotNodesError(f"has a kind that is {_json_type(kind)}")
+    return kind
+
+
+_STREAMED = object()  # stands for `items` that went to the check one by one
+
+
+def read_document(source: Source, check: Check) -> None:
+    """Read a whole document and judge its nodes.
+
+    Raises NotNodesError where it is not a dump of nodes.
+    """
+    first = source.peek()
+    if first != "{":
+        _refuse(source, first)
+    source.take("{")
+    fields: dict[str, object] = {}
+    if source.peek() == "}":
+        source.take("}")
+    else:
+        for key in _keys(source):
+            if key == "items" and source.peek() == "[":
+                check.start()
+                _read_items(source, check)
+                fields[key] = _STREAMED
+            else:
+                fields[key] = source.value()
+    source.finish()
+    _conclude(fields, check)
+
+
+def _keys(source: Source) -> Iterator[str]:
+    """Step from key to key of the top object; the caller reads each value."""
+    mark = ","
+    while mark == ",":
+        if source.peek() != '"':
+            source.take('"')
+        key = source.value()
+        source.take(":")
+        yield str(key)
+        mark = source.take(",}")
+
+
+def _read_items(source: Source, check: Check) -> None:
+    source.take("[")
+    if source.peek() == "]":
+        source.take("]")
+        return
+    number, mark = 0, ","
+    while mark == ",":
+        check.add(source.value(), f"its item .items[{number}]")
+        number += 1
+        mark = source.take(",]")
+
+
+def _conclude(fields: dict[str, object], check: Check) -> None:
+    """Say what the document was, once all of it is known: `kind` may come last."""
+    kind = _kind(fields)
+    if kind == "Node" and "/" not in str(fields.get("apiVersion")):
+        check.start()
+        check.add(fields, "it")
+    elif kind in ("", "List", "NodeList") and "items" in fields:
+        _conclude_list(fields["items"], kind, check)
+    else:
+        raise NotNodesError(_other_document(fields, kind))
+    if check.problem:
+        raise NotNodesError(f"is not a list of nodes: {check.problem}; {MAKE_IT}")
+
+
+def _conclude_list(items: object, kind: str, check: Check) -> None:
+    if items is None and kind:
+        check.start()  # an empty list, as Go writes one that was never filled
+    elif items is not _STREAMED:
+        raise NotNodesError(f"has items that are {_json_type(items)} and not a list; {MAKE_IT}")
+    elif check.others and not check.nodes and not check.problem:
+        other = shown(check.other_kind) or "Node of another API group"
+        raise NotNodesError(f"is a list without nodes: {check.others} of kind {other}; {MAKE_IT}")
+
+
+def _other_document(fields: dict[str, object], kind: str) -> str:
+    if kind == "Status":
+        message = fields.get("message")
+        words = f": {_sentence(message)}" if isinstance(message, str) and message else ""
+        return f"is a Status object, the API server's answer to a failed request{words}; {MAKE_IT}"
+    if kind:
+        article = "an" if kind[0] in "AEIOU" else "a"
+        return f"is {article} {shown(kind)} object, not nodes; {MAKE_IT}"
+    return f"is a JSON object without kind and without items, not nodes; {MAKE_IT}"
+
+
+# --- What else people hand over ---------------------------------------------------------------
+
+MAGIC = (
+    (b"\x1f\x8b", "gzip-compressed", "gunzip -c FILE | check-config.sh -"),
+    (b"BZh", "bzip2-compressed", "bunzip2 -c FILE | check-config.sh -"),
+    (b"\xfd7zXZ\0", "xz-compressed", "xz -dc FILE | check-config.sh -"),
+    (b"\x28\xb5\x2f\xfd", "zstd-compressed", "zstd -dc FILE | check-config.sh -"),
+    (b"PK\x03\x04", "a zip archive", "unzip -p FILE | check-config.sh -"),
+    (b"k8s\0", "Kubernetes protobuf, not JSON", MAKE_IT),
+)
+BEGINNINGS = (
+    (("apiVersion:", "kind:", "items:", "metadata:", "---", "- ", "%YAML"), "is YAML, not JSON"),
+    (("Name:",), "is `kubectl describe` text, not JSON"),
+    (("NAME ", "NAME\t"), "is the table of `kubectl get nodes`, not JSON"),
+    (("<",), "is HTML or XML, not JSON: perhaps a proxy's or a login page"),
+    (("No resources found",), "is kubectl's message that it found nothing"),
+)
+COMPLAINTS = ("error:", "Error", "Unable to connect", "The connection to the server")
+
+
+def _refuse(source: Source, first: str) -> NoReturn:
+    """Say what a file is that does not begin as a JSON object does."""
+    if not first:
+        what = "is empty" if source.size == 0 else "holds nothing but white space"
+        raise NotNodesError(f"{what}; {MAKE_IT}")
+    if _is_binary(source.text[:4096].encode("utf-8", "replace")):
+        raise NotNodesError(f"is binary data, not JSON text; {MAKE_IT}")
+    _refuse_text(source.text[:65536].lstrip())
+    _refuse_json(source, first)
+
+
+def _refuse_magic(head: bytes) -> None:
+    for magic, what, todo in MAGIC:
+        if head.startswith(magic):
+            raise NotNodesError(f"is {what}; {todo}")
+
+
+def _refuse_text(text: str) -> None:
+    line = _sentence(text[:200].splitlines()[0])
+    if text.startswith(COMPLAINTS):
+        raise NotNodesError(f"is an error message, not JSON: {line}; {MAKE_IT}")
+    for starts, what in BEGINNINGS:
+        if text.startswith(starts):
+            raise NotNodesError(f"{what}; {MAKE_IT}")
+    lines = text.splitlines()
+    at = next((n for n, content in enumerate(lines) if content.lstrip()[:1] == "{"), 0)
+    if at and text[0] not in '["':
+        raise NotNodesError(
+            f"has {at} line{'s' if at > 1 else ''} before the JSON, the first: {line}; remove"
+            " what is not JSON, or keep stderr apart:"
+            " kubectl get nodes -o json 2>errors.txt >nodes.json"
+        )
+
+
+def _refuse_json(source: Source, first: str) -> NoReturn:
+    if first not in '["-tfn' + DIGITS:
+        line = _sentence(source.text[:200].lstrip()[:60])
+        raise NotNodesError(f"is not JSON; it begins with: {line}; {MAKE_IT}")
+    value = source.value()
+    source.finish()
+    if isinstance(value, list):
+        raise NotNodesError(
+            "is a bare JSON list, not a List object; wrap it: jq '{items: .}' FILE > nodes.json"
+        )
+    raise NotNodesError(f"is JSON, but {_json_type(value)} and not nodes; {MAKE_IT}")
+
+
+def _is_binary(data: bytes) -> bool:
+    controls = sum(byte < 32 and byte not in b"\t\n\r\x1b\f" for byte in data[:1024])
+    return controls * 20 > min(len(data), 1024)
+
+
+# --- Output -----------------------------------------------------------------------------------
+
+
+def _record(verdict: Verdict) -> str:
+    """Return one node of the JSON output."""
+    import json
+
+    kinds = sorted({resource.kind for resource in verdict.resources})
+    return json.dumps(
+        {
+            "node": verdict.node,
+            "label": verdict.label,
+            "source": verdict.source,
+            "advertised": [
+                {
+                    "name": resource.name,
+                    "quantity": resource.quantity,
+                    "kind": resource.kind,
+                    "accepted": resource.accepted,
+                    "readable": resource.readable,
+                }
+                for resource in verdict.resources
+            ],
+            "kind": kinds[0] if len(kinds) == 1 else None,
+            "expected": EXPECTED.get(verdict.label),
+            "verdict": "mismatch" if verdict.reason else "ok",
+            "reason": verdict.reason or None,
+        }
+    )
+
+
+def _json_document(check: Check) -> str:
+    verdict = "mismatch" if check.mismatches else "ok"
+    nodes = ",\n  ".join(check.records)
+    return (
+        f'{{"version": 1, "verdict": "{verdict}", "judged": {check.judged},'
+        f' "mismatches": {len(check.mismatches)}, "nodes": [\n  {nodes}\n]}}\n'
+    )
+
+
+def _text_document(check: Check) -> str:
+    return "".join(check.mismatches) or f"OK={check.judged}\n"
+
+
+def _say(text: str) -> None:
+    """Write one line to stderr; where there is no stderr, the exit code has to do."""
+    try:
+        sys.stderr.write(f"{PROGRAM}: {text}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
+def _deliver(text: str, code: int) -> int:
+    """Write the verdict, all ASCII, to stdout. Return `code`, or 2 where it could not be written.
+
+    A reader that closes a pipe early, like `head -1`, has what it wanted.
+    """
+    if sys.stdout is None:
+        _say("stdout is closed: the verdict could not be written")
+        return 2
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return code
+    except (OSError, ValueError) as error:
+        _say(f"the verdict could not be written: {_cause_of(error)}")
+        return 2
+    return code
+
+
+def _cause_of(error: Exception) -> str:
+    return _sentence(getattr(error, "strerror", None) or str(error))
+
+
+# --- Command line -----------------------------------------------------------------------------
+
+
+class UsageError(Exception):
+    """Arguments that make no sense; the text says which."""
+
+
+class Options:
+    """What the command line asks for."""
+
+    def __init__(self) -> None:
+        self.files: list[str] = []
+        self.accept: list[tuple[str, str]] = []
+        self.ignore: list[str] = []
+        self.output = "text"
+        self.help = False
+
+    def set(self, option: str, value: str) -> None:
+        """Take one option that has a value; raises UsageError where the value is none of its own."""
+        if option == "--ignore":
+            self.ignore.append(value)
+        elif option == "--output":
+            if value not in ("text", "json"):
+                raise UsageError(f"--output is text or json, not {shown(value)}")
+            self.output = value
+        else:
+            label, equals, pattern = value.partition("=")
+            if label not in LABEL_VALUES or not equals or not pattern:
+                raise UsageError(
+                    f"--accept is VALUE=PATTERN with VALUE one of {', '.join(LABEL_VALUES)},"
+                    f" not {shown(value)}"
+                )
+            self.accept.append((label, pattern))
+
+
+def _parse(arguments: Sequence[str]) -> Options:
+    options = Options()
+    waiting = list(reversed(arguments))
+    while waiting:
+        argument = waiting.pop()
+        name, equals, value = argument.partition("=")
+        if argument == "--":
+            options.files += reversed(waiting)
+            break
+        if argument in ("-h", "--help"):
+            options.help = True
+        elif name in ("--accept", "--ignore", "--output"):
+            if not equals and not waiting:
+                raise UsageError(f"{name} needs a value")
+            options.set(name, value if equals else waiting.pop())
+        elif argument.startswith("-") and argument != "-":
+            raise UsageError(f"there is no option {shown(argument)}")
+        else:
+            options.files.append(argument)
+    if len(options.files) != 1 and not options.help:
+        raise UsageError(f"one file is judged at a time, {len(options.files)} were given")
+    return options
+
+
+def _check(options: Options) -> int:
+    as_json = options.output == "json"
+    check = Check(Rules(options.accept, options.ignore), _record if as_json else None)
+    path = options.files[0]
+    name = "standard input" if path == "-" else shown(path)
+    try:
+        _read_path(path, check)
+    except NotNodesError as error:
+        _say(f"{name} {error}")
+        return 2
+    except (OSError, ValueError) as error:
+        _say(f"{name} cannot be read: {_cause_of(error)}")
+        return 2
+    except MemoryError:
+        _say(f"{name} holds a single value that does not fit into memory")
+        return 2
+    if not check.judged:
+        _say(f"warning: {name} holds no node with the label {LABEL_KEY}")
+    document = _json_document(check) if as_json else _text_document(check)
+    return _deliver(document, 1 if check.mismatches else 0)
+
+
+def _read_path(path: str, check: Check) -> None:
+    if path != "-":
+        with open(path, "rb") as file:
+            read_document(Source(file.read), check)
+    elif sys.stdin is None:
+        raise NotNodesError(f"is closed; {MAKE_IT}")
+    else:
+        read_document(Source(sys.stdin.buffer.read), check)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the checker with command line arguments; return the exit code, as `HELP` lists them."""
+    collecting = gc.isenabled()
+    gc.disable()  # what JSON decodes to has no cycles, and looking for some takes a third of the time
+    try:
+        options = _parse(sys.argv[1:] if argv is None else argv)
+        if options.help:
+            return _deliver(HELP, 0)
+        return _check(options)
+    except UsageError as error:
+        _say(f"{error}; see {PROGRAM}.sh --help")
+        return 2
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 130
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def run_script(codes: Sequence[int] = (0, 1, 2)) -> NoReturn:
+    """Run as a program of its own, and leave without a traceback whatever happens.
+
+    `codes` are the exit codes for agreement, mismatch and not judged. The shell wrapper asks for
+    others than the usual ones, because an interpreter that cannot even start also exits with 1.
+    """
+    from os import _exit
+
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        code = 130
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the exit code must not be 1
+        _say(f"failed, which is a bug: {type(error).__name__}: {_sentence(str(error))}")
+        code = 2
+    # Not sys.exit: with a full disk or a closed pipe the interpreter would complain once more.
+    _exit(codes[code] if code < len(codes) else code)
+
+
+if __name__ == "__main__":
+    run_script()
+END_OF_CHECKER
+status=$?
+case $status in
+    10) exit 0 ;;
+    11) exit 1 ;;
+    12) exit 2 ;;
+    130 | 143) exit "$status" ;;
+esac
+printf '%s\n' "check-config: python3 could not run the checker (status $status)" >&2
+exit 2
