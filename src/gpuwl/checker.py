@@ -764,6 +764,11 @@ class Source:
     def _scan_value(self) -> tuple[object, int]:
         try:
             return self._scan(self.text, self._pos)
+        except SystemError:
+            # Python 3.10 and 3.11 look for their exception in this module, imported or not.
+            import json.decoder  # noqa: F401
+
+            return self._scan(self.text, self._pos)
         except RecursionError:
             return DeepScan(self._scan, self.text, self._pos).value()
 

@@ -1,0 +1,43 @@
+"""The command `check`: the standalone checker in this process."""
+
+import sys
+
+import click
+
+from gpuwl.cli.app import App
+from gpuwl.cli.options import shared
+
+
+@click.command()
+@click.argument("file", required=False, metavar="FILE|-")
+@click.option("--accept", multiple=True, metavar="VALUE=PATTERN", help="Names that fit VALUE too.")
+@click.option("--ignore", multiple=True, metavar="PATTERN", help="Names that do not count.")
+@click.option("--print-script", is_flag=True, help="Print check-config.sh, the checker on its own.")
+@shared
+@click.pass_obj
+def check(
+    app: App, file: str | None, accept: tuple[str, ...], ignore: tuple[str, ...], print_script: bool
+) -> int:
+    """Judge a dump of nodes (kubectl get nodes -o json); - reads standard input.
+
+    Prints MISMATCH lines and exits with 1, or OK=<n> and exits with 0; 2 where FILE is no dump.
+    """
+    app.document_done = True  # the checker prints its own document
+    if print_script:
+        from gpuwl import checkfile
+
+        app.reporter.raw(checkfile.render())
+        return 0
+    if file is None:
+        raise click.UsageError("name a file, or - for standard input")
+    return _judge(app, file, accept, ignore)
+
+
+def _judge(app: App, file: str, accept: tuple[str, ...], ignore: tuple[str, ...]) -> int:
+    from gpuwl import checker
+
+    arguments = ["--output", app.settings.output]
+    arguments += [word for pattern in accept for word in ("--accept", pattern)]
+    arguments += [word for pattern in ignore for word in ("--ignore", pattern)]
+    sys.stdout.flush()
+    return checker.main([*arguments, "--", file])

@@ -1,0 +1,150 @@
+"""The commands of the local control plane: `gpuwl local …`."""
+
+from pathlib import Path
+
+import click
+
+from gpuwl.cli import localplane
+from gpuwl.cli.app import App
+from gpuwl.cli.options import plane, shared
+
+FILE = click.Path(path_type=Path)
+
+
+@click.group()
+@shared
+@plane
+def local() -> None:
+    """The local control plane: etcd, kube-apiserver and kube-scheduler on this machine.
+
+    Real API, real scheduler, real messages; no kubelet, no controllers, nothing runs on the nodes.
+    """
+
+
+@local.command()
+@click.option("--nodes", type=FILE, metavar="FILE", help="Nodes of this dump instead of the lab's.")
+@click.option("--anonymise", is_flag=True, help="Give the dump's nodes other names.")
+@shared
+@plane
+@click.pass_obj
+def up(app: App, nodes: Path | None, anonymise: bool) -> int:
+    """Start it, unless it is up, and say how long that took."""
+    app.command = "local up"
+    if anonymise and nodes is None:
+        raise click.UsageError("--anonymise needs --nodes FILE")
+    done = localplane.ensure_up(app, "local up", nodes=nodes, anonymise=anonymise)
+    app.payload |= {
+        "name": done.plane.name,
+        "started": done.started,
+        "seconds": round(done.seconds, 3),
+        "kubernetes": done.plane.version,
+        "port": done.plane.port,
+        "kubeconfig": str(done.plane.kubeconfig),
+    }
+    word = f"started in {done.seconds:.2f} s" if done.started else "was already up"
+    app.reporter.result(
+        f"{done.plane.name} {word}: Kubernetes {done.plane.version}, "
+        f"https://127.0.0.1:{done.plane.port}"
+    )
+    return 0
+
+
+@local.command()
+@click.option("--all", "everything", is_flag=True, help="Every local control plane of this user.")
+@shared
+@plane
+@click.pass_obj
+def down(app: App, everything: bool) -> int:
+    """Stop it and remove its state; one that is not up is success too."""
+    from gpuwl.controlplane import plane as planes
+
+    app.command = "local down"
+    done = planes.down_all() if everything else [planes.down(localplane.name_of(app))]
+    app.payload["stopped"] = [one.name for one in done if one.stopped]
+    for one in done:
+        word = f"stopped in {one.seconds:.2f} s" if one.stopped else "was not up"
+        app.reporter.result(f"{one.name} {word}")
+    if not done:
+        app.reporter.result("none was up")
+    return 0
+
+
+@local.command()
+@shared
+@plane
+@click.pass_obj
+def kubeconfig(app: App) -> int:
+    """Print the path of its kubeconfig, also while it is down."""
+    from gpuwl.controlplane import plane as planes
+
+    app.command = "local kubeconfig"
+    name = localplane.name_of(app)
+    path = planes.kubeconfig_path(name)
+    app.payload |= {"name": name, "kubeconfig": str(path), "up": planes.is_up(name)}
+    app.reporter.result(str(path))
+    if not app.payload["up"]:
+        app.reporter.warn(f"local control plane {name} is down; start it: gpuwl local up")
+    return 0
+
+
+@local.command()
+@shared
+@click.pass_obj
+def clean(app: App) -> int:
+    """Empty the cache of binaries; the next start downloads or builds them again."""
+    from gpuwl.controlplane import binaries
+
+    app.command = "local clean"
+    with app.reporter.moving():
+        freed = binaries.clean(app.reporter.progress)
+    app.payload["freedBytes"] = freed
+    app.reporter.result(f"freed {freed / 1e6:.0f} MB")
+    return 0
+
+
+@local.command("binaries")
+@shared
+@plane
+@click.pass_obj
+def show_binaries(app: App) -> int:
+    """Tell which binaries are used: source, version, digest of each."""
+    from gpuwl.controlplane import binaries
+    from gpuwl.errors import SetupError
+
+    app.command = "local binaries"
+    found = binaries.find(localplane.version_of(app))
+    if found is None:
+        raise SetupError("no binaries are here yet", hint="gpuwl local fetch")
+    described = binaries.describe(found)
+    app.payload |= {
+        "kubernetes": found.version,
+        "source": found.source,
+        "binaries": [localplane.described(one) for one in described],
+    }
+    app.reporter.result(f"Kubernetes {found.version} from {found.source}: {found.folder}")
+    rows = [(one.name, one.version, one.origin, f"sha256:{one.sha256}") for one in described]
+    app.reporter.table(("binary", "version", "origin", "digest"), rows)
+    return 0
+
+
+@local.command()
+@click.option("--bundle", type=FILE, metavar="FILE", help="Pack them into one archive.")
+@click.option("--from", "source_file", type=FILE, metavar="FILE", help="Take them from an archive.")
+@shared
+@plane
+@click.pass_obj
+def fetch(app: App, bundle: Path | None, source_file: Path | None) -> int:
+    """Get the binaries without starting anything; pack or unpack them for another machine."""
+    if bundle and source_file:
+        raise click.UsageError("--bundle and --from exclude each other")
+    app.command = "local fetch"
+    with app.reporter.moving():
+        found = localplane.fetch(app, bundle, source_file)
+    app.payload |= {
+        "kubernetes": found.version,
+        "source": found.source,
+        "folder": str(found.folder),
+        "bundle": str(bundle) if bundle else None,
+    }
+    app.reporter.result(f"Kubernetes {found.version} from {found.source}: {bundle or found.folder}")
+    return 0

@@ -1,0 +1,73 @@
+"""Starting and stopping the local control plane on behalf of a command, and saying so."""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuwl.cli.app import App
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuwl.controlplane.binaries import Binaries
+    from gpuwl.controlplane.inspection import Described
+    from gpuwl.controlplane.plane import Up
+
+
+def name_of(app: App) -> str:
+    """Return the name of the local control plane that the options mean."""
+    return str(_option(app, "name") or "default")
+
+
+def ensure_up(app: App, reason: str, **more: Any) -> "Up":  # noqa: ANN401 - ensure_up's own options
+    """Start the local control plane, or take the one that is up, and say how to see and stop it."""
+    from gpuwl.controlplane import plane
+
+    name, reporter = name_of(app), app.reporter
+    with reporter.moving():
+        up = plane.ensure_up(
+            name,
+            version=_option(app, "kubernetes_version"),
+            source=_option(app, "source"),
+            say=reporter.progress,
+            **more,
+        )
+    state = f"started in {up.seconds:.1f} s" if up.started else "already up"
+    suffix = "" if name == "default" else f" --name {name}"
+    reporter.note(
+        f"{reason}: local control plane {name} {state}; look at it: KUBECONFIG=$(gpuwl local "
+        f"kubeconfig{suffix}) kubectl get nodes; stop it: gpuwl local down{suffix}"
+    )
+    return up
+
+
+def down(app: App, name: str) -> None:
+    """Stop a local control plane and say so."""
+    from gpuwl.controlplane import plane
+
+    done = plane.down(name)
+    app.reporter.note(f"local control plane {name} stopped in {done.seconds:.1f} s")
+
+
+def _option(app: App, name: str) -> Any:  # noqa: ANN401 - each option has its own type
+    return app.options.get(name, (None, 0))[0]
+
+
+def version_of(app: App) -> str | None:
+    """Return the Kubernetes version that the options ask for."""
+    version: str | None = _option(app, "kubernetes_version")
+    return version
+
+
+def fetch(app: App, bundle_to: "Path | None", bundle_from: "Path | None") -> "Binaries":
+    """Return binaries that are here now: obtained, unpacked from a bundle, or packed into one."""
+    from gpuwl.controlplane import binaries, bundle
+
+    say = app.reporter.progress
+    if bundle_from:
+        return bundle.unpack(bundle_from, say)
+    found = binaries.obtain(version_of(app), source=_option(app, "source"), say=say)
+    return bundle.pack(found.version, bundle_to, say) if bundle_to else found
+
+
+def described(one: "Described") -> dict[str, Any]:
+    """Return what is known of one binary as data."""
+    return {field: str(value) if field == "path" else value for field, value in vars(one).items()}

@@ -1,0 +1,126 @@
+"""All writing to standard output and standard error. Only importer of rich.
+
+Results go to standard output; progress, warnings and errors to standard error. rich is imported
+only where a terminal listens; elsewhere lines are plain, unwrapped and without colour.
+"""
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from gpuwl.errors import GpuwlError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
+QUIET_INTERVAL = 15.0
+"""Seconds between two progress lines where no terminal shows a moving one."""
+
+
+class Reporter:
+    """Writes for people (`text`) or for programs (`json`: one document at the end)."""
+
+    def __init__(self, *, output: str = "text", quiet: bool = False, verbose: bool = False) -> None:
+        self.as_json = output == "json"
+        self.verbose = verbose
+        self._quiet = quiet
+        self._status: Status | None = None
+        self._last_progress = 0.0
+        self._last_text = ""
+
+    @property
+    def for_people(self) -> bool:
+        """Tell whether standard output is a terminal that a person looks at."""
+        return not self.as_json and sys.stdout.isatty()
+
+    def result(self, text: str = "", *, style: str = "") -> None:
+        """Print one line of the result; nothing where a JSON document is to follow."""
+        if not self.as_json:
+            self._line(sys.stdout, text, style)
+
+    def detail(self, text: str) -> None:
+        """Print one line of the result that --quiet leaves out."""
+        if not self._quiet:
+            self.result(text)
+
+    def document(self, content: Mapping[str, Any]) -> None:
+        """Print the JSON document of a command."""
+        sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    def raw(self, text: str) -> None:
+        """Print text to standard output as it is."""
+        sys.stdout.write(text)
+
+    def note(self, text: str) -> None:
+        """Tell something that is neither a result nor a warning."""
+        if not self._quiet:
+            self._line(sys.stderr, text)
+
+    def warn(self, text: str) -> None:
+        """Warn about something that goes on all the same."""
+        self._line(sys.stderr, f"warning: {text}", "yellow")
+
+    def error(self, error: GpuwlError) -> None:
+        """Print what happened, whose words it quotes, what to do now."""
+        self._line(sys.stderr, f"error: {error.message}", "bold red")
+        for detail in error.details:
+            self._line(sys.stderr, f"  {detail}")
+        if error.hint:
+            self._line(sys.stderr, f"hint: {error.hint}", "cyan")
+
+    def progress(self, text: str) -> None:
+        """Show what goes on: in place on a terminal, elsewhere a line now and then."""
+        if self._quiet:
+            return
+        if self._status is not None:
+            self._status.update(_plain(text))
+            return
+        now = time.monotonic()
+        if text != self._last_text and now - self._last_progress >= QUIET_INTERVAL:
+            self._last_progress, self._last_text = now, text
+            self._line(sys.stderr, text)
+
+    @contextlib.contextmanager
+    def moving(self) -> Iterator[None]:
+        """Let progress move in place while the body runs, where standard error is a terminal."""
+        if self._quiet or not sys.stderr.isatty():
+            yield
+            return
+        with _console(sys.stderr).status("") as status:
+            self._status = status
+            try:
+                yield
+            finally:
+                self._status = None
+
+    def table(self, header: Sequence[str], body: Sequence[Sequence[str]]) -> None:
+        """Print rows in columns as wide as their widest word."""
+        widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
+        for row in (header, *body):
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+            self.result("  ".join(cells).rstrip())
+
+    def _line(self, stream: TextIO, text: str, style: str = "") -> None:
+        if stream.isatty():
+            _console(stream).print(
+                text, style=style or None, markup=False, highlight=False, soft_wrap=True
+            )
+        else:
+            stream.write(text + "\n")
+            stream.flush()
+
+
+def _console(stream: TextIO) -> "Console":
+    from rich.console import Console
+
+    return Console(file=stream)
+
+
+def _plain(text: str) -> Any:  # noqa: ANN401 - rich's own type, imported late
+    from rich.text import Text
+
+    return Text(text)

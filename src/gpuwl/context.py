@@ -1,0 +1,43 @@
+"""What a step may touch."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpuwl import objects, paths
+from gpuwl.artifacts import Artifacts
+from gpuwl.changes import Changes
+from gpuwl.cluster import ReadOnlyCluster
+from gpuwl.errors import SetupError
+from gpuwl.names import LabNode
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Context:
+    """Cluster, files, the three nodes, and the limit of one wait in seconds."""
+
+    cluster: ReadOnlyCluster
+    changes: Changes
+    artifacts: Artifacts
+    nodes: tuple[LabNode, LabNode, LabNode]
+    timeout: float
+
+    def node(self, lab_node: LabNode) -> Object:
+        """Read a node of the lab; SetupError where it went away."""
+        found = self.cluster.find(paths.node(lab_node.name))
+        if found is None:
+            raise SetupError(
+                f"node {lab_node.name} is gone from the cluster",
+                hint="kubectl get nodes; gpuwl local down && gpuwl local up makes the lab's nodes anew",
+            )
+        return found
+
+    def pod(self, name: str) -> Object | None:
+        """Read a Pod of the lab's namespace, None where there is none."""
+        return self.cluster.find(paths.pod(name))
+
+    def advertises(self, node_name: str, resource: str) -> bool:
+        """Tell whether a node of the cluster has an amount of the resource that is not zero."""
+        found = self.cluster.find(paths.node(node_name))
+        return bool(found) and resource in objects.advertised(found or {})

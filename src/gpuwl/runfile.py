@@ -1,0 +1,104 @@
+"""out/run.json: on which target, with which versions and how each step went.
+
+The document, version 1:
+
+    {"version": 1, "gpuwl": "0.1.0",
+     "target": {"kind": "local" or "cluster", "name": …, "server": …, "kubernetes": "v1.37.2"},
+     "steps": [{"number": 1, "title": …, "startedAt": RFC 3339, "seconds": 0.031,
+                "result": "done", "failed" or "running", "error": null or text,
+                "files": {"out/01-nodes.txt": "sha256:…"}, "target": {…}}]}
+
+A step's own target is the one it ran on; the document's is that of the last command. So a file made
+on a local control plane never passes for a real cluster's.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Self
+
+from gpuwl import __version__
+from gpuwl.artifacts import Artifacts
+
+PATH = "out/run.json"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class TargetRecord:
+    """What the steps ran on: `local` control plane or `cluster`, by name, server and version."""
+
+    kind: Literal["local", "cluster"]
+    name: str
+    server: str
+    kubernetes: str
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """How one step went; `seconds` is its duration, `files` maps paths to digests."""
+
+    number: int
+    title: str
+    started_at: str
+    result: Literal["running", "done", "failed"] = "running"
+    seconds: float = 0.0
+    error: str | None = None
+    files: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, number: int, title: str, started_at: str) -> Self:
+        """Return the record of a step that begins now."""
+        return cls(number, title, started_at)
+
+    def done(self, files: dict[str, str], seconds: float) -> Self:
+        """Return the record of the step once it went well."""
+        return replace(self, result="done", files=files, seconds=round(seconds, 3))
+
+    def failed(self, error: str, seconds: float) -> Self:
+        """Return the record of the step once it failed."""
+        return replace(self, result="failed", error=error, seconds=round(seconds, 3))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as the document holds it."""
+        fields = asdict(self)
+        fields["startedAt"] = fields.pop("started_at")
+        return fields
+
+
+class RunFile:
+    """Keeps the document true while steps run; records of other steps stay."""
+
+    def __init__(self, artifacts: Artifacts, target: TargetRecord) -> None:
+        self._artifacts = artifacts
+        self._target = asdict(target)
+        self._steps = {step["number"]: step for step in _earlier(artifacts)}
+
+    def put(self, record: StepRecord) -> None:
+        """Write the document with this record in place of the step's earlier one."""
+        self._steps[record.number] = {**record.to_dict(), "target": self._target}
+        document = {
+            "version": VERSION,
+            "gpuwl": __version__,
+            "target": self._target,
+            "steps": [self._steps[number] for number in sorted(self._steps)],
+        }
+        self._artifacts.write(PATH, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def read(artifacts: Artifacts) -> dict[str, Any] | None:
+    """Return the document, None where there is none that can be read."""
+    try:
+        document = json.loads(artifacts.path(PATH).read_bytes())
+    except (OSError, ValueError):
+        return None
+    usable = isinstance(document, dict) and document.get("version") == VERSION
+    return document if usable else None
+
+
+def _earlier(artifacts: Artifacts) -> list[dict[str, Any]]:
+    document = read(artifacts) or {}
+    steps = document.get("steps")
+    found = steps if isinstance(steps, list) else []
+    return [
+        step for step in found if isinstance(step, dict) and isinstance(step.get("number"), int)
+    ]

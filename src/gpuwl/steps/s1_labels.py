@@ -1,0 +1,65 @@
+"""Step 1: the namespace, and one label for each node."""
+
+from gpuwl import objects, report
+from gpuwl.context import Context
+from gpuwl.names import LABEL_KEY, NAMESPACE
+from gpuwl.step import Nodes, Step, Why
+
+OUTPUT = "out/01-nodes.txt"
+
+
+def run(ctx: Context) -> None:
+    """Make folders and namespace, label the nodes, and write which label each one carries."""
+    ctx.artifacts.prepare()
+    ctx.changes.namespace()
+    for node in ctx.nodes:
+        ctx.changes.label(node)
+    found = {node.name: objects.label_of(ctx.node(node)) or "" for node in ctx.nodes}
+    ctx.artifacts.write(OUTPUT, report.rows(found.items()))
+
+
+def by_hand(nodes: Nodes) -> str:
+    """Return the same with kubectl."""
+    names = " ".join(node.name for node in nodes)
+    escaped = LABEL_KEY.replace(".", r"\.")
+    line = f'{{.metadata.name}} {{.metadata.labels.{escaped}}}{{"\\n"}}'
+    return report.lines(
+        [
+            "mkdir -p out bin k8s",
+            f"kubectl create namespace {NAMESPACE} --dry-run=client -o yaml | kubectl apply -f -",
+            *(
+                f"kubectl label node {node.name} --overwrite {LABEL_KEY}={node.value}"
+                for node in nodes
+            ),
+            f"kubectl get nodes {names} -o jsonpath='{{range .items[*]}}{line}{{end}}' \\",
+            f"  | LC_ALL=C sort > {OUTPUT}",
+        ]
+    )
+
+
+STEP = Step(
+    number=1,
+    slug="labels",
+    title="Label each node with its GPU use",
+    why=Why(
+        matters=(
+            "Not every GPU workload is a container. Licences and old systems keep some of them in "
+            "virtual machines, and to hand a card to a VM even the driver on the node is another "
+            "one: the data center driver for containers, vfio-pci for whole cards, the vGPU "
+            "Manager for shares of a card. The operator takes that choice as a single node label "
+            "and swaps the node's whole software stack for it."
+        ),
+        look=(
+            f"The label {LABEL_KEY} and its value on each node: container, vm-passthrough or "
+            f"vm-vgpu. Read it back with `kubectl get nodes -L {LABEL_KEY}`."
+        ),
+        pitfalls=(
+            "Any string is a legal label value. A typo (vm-gpu, VM-vGPU) is accepted without a "
+            "warning, and the node silently gets the operator's default."
+        ),
+    ),
+    requires=(),
+    artifacts=(OUTPUT,),
+    run=run,
+    by_hand=by_hand,
+)

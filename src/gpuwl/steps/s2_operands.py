@@ -1,0 +1,55 @@
+"""Step 2: which operands the label puts on a node."""
+
+from gpuwl import report
+from gpuwl.context import Context
+from gpuwl.names import CONTAINER, VM_PASSTHROUGH, VM_VGPU
+from gpuwl.step import Nodes, Step, Why
+
+OUTPUT = "out/operands.txt"
+
+OPERANDS = {
+    CONTAINER: ("datacenter-driver", "container-toolkit", "device-plugin", "dcgm-exporter"),
+    VM_PASSTHROUGH: ("vfio-manager", "sandbox-device-plugin"),
+    VM_VGPU: ("vgpu-manager", "vgpu-device-manager", "sandbox-device-plugin"),
+}
+"""Operands of each label value. Source: NVIDIA GPU Operator documentation, "GPU Operator with
+KubeVirt" (https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-kubevirt.html)."""
+
+
+def render() -> str:
+    """Return the table: a line for each label value, then the default and the flag."""
+    table = {value: ",".join(operands) for value, operands in OPERANDS.items()}
+    return report.pairs({**table, "NO_LABEL": CONTAINER, "ENABLE_FLAG": "sandboxWorkloads.enabled"})
+
+
+def run(ctx: Context) -> None:
+    """Write the operand table."""
+    ctx.artifacts.write(OUTPUT, render())
+
+
+def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the table does not depend on the nodes
+    """Return the same in a shell."""
+    return f"mkdir -p out\ncat > {OUTPUT} <<'TABLE'\n{render()}TABLE\n"
+
+
+STEP = Step(
+    number=2,
+    slug="operands",
+    title="Which operands each label value brings",
+    why=Why(
+        matters=(
+            "The label decides which DaemonSets of the operator land on the node. The two VM uses "
+            "share a single operand, the sandbox device plugin: they advertise alike, but each "
+            "prepares the driver in its own way."
+        ),
+        look="The last two lines: what a node without the label gets, and the flag behind it all.",
+        pitfalls=(
+            "With sandboxWorkloads.enabled off, which is its default, the operator does not read "
+            "the label at all: every node is prepared for containers, whatever its label says."
+        ),
+    ),
+    requires=(),
+    artifacts=(OUTPUT,),
+    run=run,
+    by_hand=by_hand,
+)

@@ -1,0 +1,43 @@
+"""Step 4: a container job, placed by the name of its resource."""
+
+from gpuwl import objects, placing, report, requirements
+from gpuwl.byhand import node_line, pod_lines
+from gpuwl.context import Context
+from gpuwl.names import JOB_CONTAINER
+from gpuwl.step import Nodes, Step, Why
+
+OUTPUT = "out/04-container.txt"
+
+
+def run(ctx: Context) -> None:
+    """Place the Pod and write the node that the scheduler chose."""
+    pod = placing.place(ctx, JOB_CONTAINER)
+    ctx.artifacts.write(OUTPUT, report.pairs({"NODE": objects.node_of(pod)}))
+
+
+def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod names no node
+    """Return the same with kubectl."""
+    return pod_lines(JOB_CONTAINER) + f"{node_line(JOB_CONTAINER)} > {OUTPUT}\n"
+
+
+STEP = Step(
+    number=4,
+    slug="container",
+    title="A container job finds its node by the resource name",
+    why=Why(
+        matters=(
+            "The Pod sets no condition at all: no node selector, no affinity, no toleration. Still "
+            "only one node is possible, because only one advertises the name it asks for."
+        ),
+        look="spec.nodeName of the Pod, and the PodScheduled condition that the scheduler set.",
+        pitfalls=(
+            "Extended resources go into limits alone: requests would have to be equal, and the API "
+            "server fills them in. Do not wait for Running to learn where a Pod came up; "
+            "PodScheduled=True is the event, and fake nodes never run anything."
+        ),
+    ),
+    requires=(requirements.namespace(), requirements.resource(0)),
+    artifacts=(JOB_CONTAINER.manifest, OUTPUT),
+    run=run,
+    by_hand=by_hand,
+)

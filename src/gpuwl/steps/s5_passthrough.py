@@ -1,0 +1,52 @@
+"""Step 5: a stand-in for a VM with a whole card."""
+
+from typing import Any
+
+from gpuwl import objects, placing, report, requirements
+from gpuwl.byhand import node_line, pod_lines, resource_line
+from gpuwl.context import Context
+from gpuwl.names import VMI_PASSTHROUGH
+from gpuwl.step import Nodes, Step, Why
+
+OUTPUT = "out/05-passthrough.txt"
+
+
+def render(pod: dict[str, Any]) -> str:
+    """Return the node of the Pod, and the resource that its container is limited to."""
+    limits = pod["spec"]["containers"][0]["resources"]["limits"]
+    return report.pairs({"NODE": objects.node_of(pod), "RESOURCE": ",".join(limits)})
+
+
+def run(ctx: Context) -> None:
+    """Place the Pod and write where it went and what it holds there."""
+    ctx.artifacts.write(OUTPUT, render(placing.place(ctx, VMI_PASSTHROUGH)))
+
+
+def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod names no node
+    """Return the same with kubectl."""
+    lines = f"{{ {node_line(VMI_PASSTHROUGH)}; {resource_line(VMI_PASSTHROUGH)}; }}"
+    return pod_lines(VMI_PASSTHROUGH) + f"{lines} > {OUTPUT}\n"
+
+
+STEP = Step(
+    number=5,
+    slug="passthrough",
+    title="A VM with a whole card asks for the device model",
+    why=Why(
+        matters=(
+            "There is no KubeVirt here and no vfio-pci, so a Pod stands in for the VM. That changes "
+            "nothing for the scheduler: a KubeVirt VM is a Pod to it as well. KubeVirt takes the "
+            "resource name from spec.domain.devices.gpus[].deviceName, once permittedHostDevices "
+            "allows it."
+        ),
+        look="The resource name that the Pod holds, next to the node that it came to.",
+        pitfalls=(
+            "One wrong character in the device name, and the node silently stops being a candidate: "
+            "the VM waits, and nothing says that the name is unknown."
+        ),
+    ),
+    requires=(requirements.namespace(), requirements.resource(1)),
+    artifacts=(VMI_PASSTHROUGH.manifest, OUTPUT),
+    run=run,
+    by_hand=by_hand,
+)

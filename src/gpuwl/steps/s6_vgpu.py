@@ -1,0 +1,64 @@
+"""Step 6: a stand-in for a VM with a share of a card, and the placement so far."""
+
+from gpuwl import objects, placing, report, requirements
+from gpuwl.byhand import pod_lines
+from gpuwl.context import Context
+from gpuwl.errors import SetupError
+from gpuwl.names import JOB_CONTAINER, NAMESPACE, VMI_PASSTHROUGH, VMI_VGPU, LabPod
+from gpuwl.step import Nodes, Step, Why
+
+OUTPUT = "out/06-placement.txt"
+SO_FAR = (JOB_CONTAINER, VMI_PASSTHROUGH, VMI_VGPU)
+
+
+def run(ctx: Context) -> None:
+    """Place the Pod and write where all three Pods are."""
+    placing.place(ctx, VMI_VGPU)
+    ctx.artifacts.write(OUTPUT, report.rows((pod.name, _node(ctx, pod)) for pod in SO_FAR))
+
+
+def _node(ctx: Context, lab_pod: LabPod) -> str:
+    pod = ctx.pod(lab_pod.name)
+    if pod is None or not objects.is_scheduled(pod):
+        raise SetupError(
+            f"Pod {lab_pod.name} lost its place while the step ran",
+            hint="gpuwl run --from 4 --to 6",
+        )
+    return objects.node_of(pod)
+
+
+def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod names no node
+    """Return the same with kubectl."""
+    names = " ".join(pod.name for pod in SO_FAR)
+    columns = "custom-columns=N:.metadata.name,D:.spec.nodeName"
+    return pod_lines(VMI_VGPU) + (
+        f"kubectl get pods -n {NAMESPACE} {names} --no-headers -o {columns} \\\n"
+        f"  | awk '{{print $1\" \"$2}}' | LC_ALL=C sort > {OUTPUT}\n"
+    )
+
+
+STEP = Step(
+    number=6,
+    slug="vgpu",
+    title="A VM with a vGPU asks for the profile",
+    why=Why(
+        matters=(
+            "Three Pods, no selector on any of them, three nodes: the name of the resource alone "
+            "decided the whole placement."
+        ),
+        look="The three lines side by side: each Pod is on the node that advertises its name.",
+        pitfalls=(
+            "A profile is written exactly as the node advertises it. NVIDIA_A10-12q, NVIDIA_A10_12Q "
+            "and NVIDIA_A10-12Q are three resources, and only one of them exists."
+        ),
+    ),
+    requires=(
+        requirements.namespace(),
+        requirements.resource(2),
+        requirements.placed(JOB_CONTAINER, 4),
+        requirements.placed(VMI_PASSTHROUGH, 5),
+    ),
+    artifacts=(VMI_VGPU.manifest, OUTPUT),
+    run=run,
+    by_hand=by_hand,
+)

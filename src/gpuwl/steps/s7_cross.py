@@ -1,0 +1,87 @@
+"""Step 7: a container job asks for a passthrough node, and waits for good."""
+
+from typing import Any
+
+from gpuwl import objects, placing, report, requirements
+from gpuwl.byhand import pod_lines
+from gpuwl.context import Context
+from gpuwl.errors import JudgedNegativeError
+from gpuwl.names import JOB_CROSS, LABEL_KEY, NAMESPACE
+from gpuwl.step import Nodes, Step, Why
+
+OUTPUT = "out/07-cross.txt"
+
+
+def render(pod: dict[str, Any]) -> str:
+    """Return phase, node (`none` when empty) and the scheduler's message in one line each."""
+    return report.pairs(
+        {
+            "PHASE": objects.phase_of(pod),
+            "NODE": objects.node_of(pod) or "none",
+            "MESSAGE": report.one_line(objects.scheduled(pod).get("message") or ""),
+        }
+    )
+
+
+def run(ctx: Context) -> None:
+    """Let the scheduler refuse the Pod, and write its words.
+
+    Raises JudgedNegativeError where the Pod gets a node: that cluster does not show what the lab
+    is about.
+    """
+    pod = placing.place_in_vain(ctx, JOB_CROSS)
+    if objects.node_of(pod):
+        raise JudgedNegativeError(
+            f"Pod {JOB_CROSS.name} was expected to stay without a node, but it is on "
+            f"{objects.node_of(pod)}",
+            details=[
+                (
+                    f"a node labelled {LABEL_KEY}={JOB_CROSS.selects} advertises "
+                    f"{JOB_CROSS.resource} on this cluster"
+                )
+            ],
+            hint="gpuwl check on a dump of the nodes names the ones that disagree",
+        )
+    ctx.artifacts.write(OUTPUT, render(pod))
+
+
+def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod selects by label
+    """Return the same with kubectl."""
+    read = f"kubectl get pod -n {NAMESPACE} {JOB_CROSS.name} -o jsonpath"
+    message = '{.status.conditions[?(@.type=="PodScheduled")].message}'
+    refused = '{.status.conditions[?(@.type=="PodScheduled")].status}'
+    return (
+        f"kubectl delete pod -n {NAMESPACE} {JOB_CROSS.name} --ignore-not-found --grace-period=0 "
+        "--force\n" + pod_lines(JOB_CROSS, wait=f"jsonpath='{refused}'=False") + "{\n"
+        f"  echo PHASE=$({read}='{{.status.phase}}')\n"
+        f"  node=$({read}='{{.spec.nodeName}}'); echo NODE=${{node:-none}}\n"
+        f"  echo \"MESSAGE=$({read}='{message}')\"\n"
+        f"}} > {OUTPUT}\n"
+    )
+
+
+STEP = Step(
+    number=7,
+    slug="cross",
+    title="A container job cannot use a free passthrough card",
+    why=Why(
+        matters=(
+            "Two whole cards are free on the passthrough node, and the Pod still cannot go there: "
+            "it asks for nvidia.com/gpu, the node advertises another name, and names are compared "
+            "as strings."
+        ),
+        look=(
+            "The message of the PodScheduled condition. It says that resources are short, and not "
+            "that the cards stand on another side of a line that somebody drew with a label."
+        ),
+        pitfalls=(
+            "A long queue on one side leaves the slots of the other side empty, and adding nodes "
+            "without looking at the label lengthens the wrong side. The wording of the message "
+            "differs between Kubernetes versions: do not match it in scripts."
+        ),
+    ),
+    requires=(requirements.namespace(), requirements.labels(), requirements.resource(1)),
+    artifacts=(JOB_CROSS.manifest, OUTPUT),
+    run=run,
+    by_hand=by_hand,
+)

@@ -1,0 +1,65 @@
+"""Step 8: a dump of the nodes, the checker, and its verdict."""
+
+from gpuwl import checkfile, paths, report, verdict
+from gpuwl.context import Context
+from gpuwl.errors import JudgedNegativeError, SetupError
+from gpuwl.step import Nodes, Step, Why
+
+DUMP = "out/nodes.json"
+SCRIPT = "bin/check-config.sh"
+OUTPUT = "out/consistency.txt"
+
+
+def run(ctx: Context) -> None:
+    """Write dump and checker, run the one on the other, and write the verdict.
+
+    Raises JudgedNegativeError, after the verdict was written, where a node disagrees.
+    """
+    dump = ctx.artifacts.write(DUMP, report.kubectl_json(ctx.cluster.raw(paths.NODES)))
+    script = ctx.artifacts.write(SCRIPT, checkfile.render(), mode=0o755)
+    judged = verdict.of(script, dump)
+    if judged.code not in {0, 1}:
+        raise SetupError(
+            f"{SCRIPT} could not judge the dump (exit {judged.code})",
+            details=judged.errors.splitlines(),
+            hint=f"run it by hand: {script} {dump}",
+        )
+    ctx.artifacts.write(OUTPUT, judged.output)
+    if judged.code == 1:
+        raise JudgedNegativeError(
+            "label and advertised resource disagree on a node of this cluster",
+            details=judged.output.splitlines(),
+            hint=f"the verdict is in {ctx.artifacts.path(OUTPUT)}",
+        )
+
+
+def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the dump holds all nodes of the cluster
+    """Return the same with kubectl."""
+    return (
+        "mkdir -p out bin\n"
+        f"kubectl get nodes -o json > {DUMP}\n"
+        f"gpuwl check --print-script > {SCRIPT} && chmod 755 {SCRIPT}\n"
+        f"{SCRIPT} {DUMP} > {OUTPUT}\n"
+    )
+
+
+STEP = Step(
+    number=8,
+    slug="consistency",
+    title="A dump is enough to judge labels and resources",
+    why=Why(
+        matters=(
+            "A file with the nodes is enough to tell whether labels and advertised resources agree. "
+            "So it works on a dump that somebody sent, in a pipeline, and before a deployment."
+        ),
+        look="OK with the number of labelled nodes, or one MISMATCH line for each that disagrees.",
+        pitfalls=(
+            'A quantity of "0" means that the resource is absent, although the name is there. A '
+            "worker node runs one kind of GPU work, so several kinds at once are a disagreement too."
+        ),
+    ),
+    requires=(),
+    artifacts=(DUMP, SCRIPT, OUTPUT),
+    run=run,
+    by_hand=by_hand,
+)
