@@ -1,0 +1,131 @@
+"""A real local control plane for the session, and the installed programs as witnesses."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwl import objects, paths
+from gpuwl.cluster import Cluster
+from gpuwl.controlplane import binaries, plane
+from gpuwl.controlplane.binaries import Binaries
+from gpuwl.names import LABEL_KEY, NODE_NAMES
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Keep the state of every control plane of the tests away from the person's own."""
+    folder = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        for name in [name for name in os.environ if name.startswith("GPUWL_")]:
+            if name != "GPUWL_ASSETS":
+                patch.delenv(name)
+        patch.delenv("KUBECONFIG", raising=False)
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def found_binaries() -> Binaries:
+    """The three binaries; a machine without them skips, CI fails."""
+    found = binaries.find()
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail("the binaries of the local control plane must be there under CI")
+        pytest.skip("no binaries of the local control plane: gpuwl local fetch")
+    return found
+
+
+@pytest.fixture(scope="session")
+def control_plane(found_binaries: Binaries, own_state: Path) -> Iterator[plane.Plane]:
+    """A control plane that lives as long as the session, with the lab's three nodes."""
+    up = plane.ensure_up("tests", say=lambda _: None)
+    yield up.plane
+    plane.down("tests")
+
+
+@pytest.fixture
+def cluster(control_plane: plane.Plane) -> Iterator[Cluster]:
+    """A client of the session's control plane, whose lab is as it was at the start."""
+    client = Cluster.from_kubeconfig(control_plane.kubeconfig)
+    undo_lab(client)
+    yield client
+    client.close()
+
+
+def undo_lab(client: Cluster) -> None:
+    """Take everything back that a run, or a test, did to the cluster."""
+    for pod in (client.find("/api/v1/pods") or {}).get("items") or ():
+        path = f"{paths.NAMESPACES}/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+        if pod["metadata"].get("finalizers"):
+            client.merge_patch(path, {"metadata": {"finalizers": None}})
+        client.delete(path, uid=pod["metadata"]["uid"], grace_period=0)
+    found = client.find(paths.THE_NAMESPACE)
+    if found:
+        uid = found["metadata"]["uid"]
+        client.delete(paths.THE_NAMESPACE, uid=uid)
+        found = client.find(paths.THE_NAMESPACE)
+        if found:
+            found["spec"]["finalizers"] = []
+            client.replace(f"{paths.THE_NAMESPACE}/finalize", found)
+    for node in client.get(paths.NODES)["items"]:
+        _undo_node(client, node)
+
+
+def _undo_node(client: Cluster, node: dict[str, Any]) -> None:
+    path = paths.node(node["metadata"]["name"])
+    if node["metadata"]["name"] not in NODE_NAMES:
+        client.delete(path, uid=node["metadata"]["uid"])
+        return
+    client.merge_patch(
+        path,
+        {
+            "metadata": {"labels": {LABEL_KEY: None}, "annotations": None},
+            "spec": {"unschedulable": None, "taints": None},
+        },
+    )
+    status = {
+        field: dict.fromkeys(objects.gpu_resources(node, field))
+        for field in ("capacity", "allocatable")
+    }
+    client.merge_patch(f"{path}/status", {"status": status})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root for the lab's files that does not exist yet."""
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def gpuwl(control_plane: plane.Plane, root: Path) -> Run:
+    """Run the installed gpuwl on the session's control plane, with `root` as its root."""
+    return program("gpuwl", KUBECONFIG=str(control_plane.kubeconfig), GPUWL_ROOT=str(root))
+
+
+@pytest.fixture
+def kubectl(control_plane: plane.Plane, tmp_path: Path) -> Run:
+    """Run kubectl, the independent witness, on the session's control plane."""
+    return program("kubectl", KUBECONFIG=str(control_plane.kubeconfig), HOME=str(tmp_path))
+
+
+def program(name: str, **variables: str) -> Run:
+    """Return a function that runs a program of this environment with more variables."""
+    path = shutil.which(name, path=str(Path(sys.executable).parent))
+    assert path, f"{name} is not installed beside {sys.executable}"
+
+    def run(*arguments: str, **more: Any) -> "subprocess.CompletedProcess[str]":
+        environment = {**os.environ, **variables, **more.pop("env", {})}
+        more.setdefault("timeout", 60)
+        return subprocess.run(
+            [path, *arguments], env=environment, capture_output=True, text=True, check=False, **more
+        )
+
+    return run
