@@ -1,0 +1,108 @@
+"""The components of one start, watched: one that dies or hangs ends the start."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from gpuwl import waiting
+from gpuwl.controlplane import process, state
+from gpuwl.errors import SetupError
+
+STALL_SECONDS = 30.0
+"""How long nothing may move before a start is given up."""
+LONGEST_SECONDS = 300.0
+"""How long a start may go on moving without getting there."""
+LAST_LINES = 5
+TAIL_BYTES = 65536
+
+
+class PortTakenError(Exception):
+    """Somebody else took the port between our choice and the API server's bind."""
+
+
+class ComponentError(SetupError):
+    """A component died or hangs; its log is kept for people to read."""
+
+
+class Boot:
+    """The components that one start has spawned so far, out of one folder of binaries."""
+
+    def __init__(self, folder: Path, programs: Path) -> None:
+        self.folder = folder
+        self._programs = programs
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._began = self._moved = time.monotonic()
+        self._written = 0
+
+    def spawn(self, name: str, arguments: list[str]) -> None:
+        """Start one component. Raises ComponentError where its program cannot be run at all."""
+        launch = process.Launch(name, self._programs / name, arguments, self.folder, state.GATE)
+        self._children[name] = process.spawn(launch)
+        self._moved = time.monotonic()
+
+    def wait(self, probe: Callable[[], bool | None], what: str) -> None:
+        """Wait until the probe succeeds, as long as everything lives and something moves."""
+
+        def look() -> bool | None:
+            self.check()
+            self._check_progress(what)
+            return probe()
+
+        waiting.until(look, seconds=float("inf"), every=0.01)
+        self._moved = time.monotonic()
+
+    def check(self) -> None:
+        """Raise ComponentError for a component that died, PortTakenError where that was why."""
+        for name, child in self._children.items():
+            if child.poll() is not None:
+                self._report_death(name, child.returncode)
+
+    def confirm(self) -> None:
+        """Settle the records, now that each child is what it will be."""
+        for name in self._children:
+            process.confirm(process.record_path(self.folder, name))
+
+    def _report_death(self, name: str, code: int) -> NoReturn:
+        log = process.log_path(self.folder, name)
+        lines = last_lines(log)
+        if name == "kube-apiserver" and any("address already in use" in line for line in lines):
+            raise PortTakenError
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        raise ComponentError(
+            f"{name} ended while the local control plane started ({how})",
+            details=lines or ["it wrote nothing"],
+            hint=f"its whole log: {log}",
+        )
+
+    def _check_progress(self, what: str) -> None:
+        now, written = time.monotonic(), self._log_bytes()
+        if written != self._written:
+            self._written, self._moved = written, now
+        if now - self._moved >= STALL_SECONDS:
+            self._report_hang(f"nothing moved for {now - self._moved:.0f} s", what)
+        if now - self._began >= LONGEST_SECONDS:
+            self._report_hang(f"still not there after {now - self._began:.0f} s", what)
+
+    def _report_hang(self, how: str, what: str) -> NoReturn:
+        newest = process.log_path(self.folder, list(self._children)[-1])
+        raise ComponentError(
+            f"the local control plane does not come up: {how}, waiting {what}",
+            details=last_lines(newest),
+            hint=f"its logs: {self.folder}",
+        )
+
+    def _log_bytes(self) -> int:
+        return sum(process.log_path(self.folder, name).stat().st_size for name in self._children)
+
+
+def last_lines(log: Path, count: int = LAST_LINES) -> list[str]:
+    """Return the last lines of a log that say something, oldest first; empty without a log."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, 2) - TAIL_BYTES))
+            text = stream.read().decode(errors="replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if line.strip()][-count:]

@@ -1,0 +1,82 @@
+"""The arguments of etcd, kube-apiserver and kube-scheduler. Pure: no file and no process.
+
+All file names are relative to the control plane's folder, which is the working directory of the
+three: a long path would not fit into a socket's address (108 bytes, unix(7)), and etcd turns an
+absolute path into an abstract socket, which every user of the machine can open.
+"""
+
+NAMES = ("etcd", "kube-apiserver", "kube-scheduler")
+"""In the order of start; they are stopped the other way round."""
+
+CLIENT_SOCKET = "c.sock"
+PEER_SOCKET = "p.sock"
+ADDRESS = "127.0.0.1"
+SERVICE_RANGE = "10.0.0.0/24"
+SERVICE_ADDRESS = "10.0.0.1"
+"""The first address of the range is that of the `kubernetes` service."""
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+
+CA_CERTIFICATE = "ca.crt"
+SERVER_CERTIFICATE = "kube-apiserver.crt"
+SERVER_KEY = "kube-apiserver.key"
+SERVICE_ACCOUNT_KEY = "service-account.key"
+SERVICE_ACCOUNT_PUBLIC = "service-account.pub"
+SCHEDULER_KUBECONFIG = "kube-scheduler.kubeconfig"
+ADMIN_CERTIFICATE = "admin.crt"
+ADMIN_KEY = "admin.key"
+KUBECONFIG = "kubeconfig"
+"""The administrator's."""
+
+
+def etcd() -> list[str]:
+    """Return etcd's arguments: one member, no TCP listener."""
+    client, peer = f"unix://{CLIENT_SOCKET}", f"unix://{PEER_SOCKET}"
+    return [
+        "--name=default",
+        "--data-dir=etcd",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--log-level=warn",
+    ]
+
+
+def kube_apiserver(port: int) -> list[str]:
+    """Return kube-apiserver's arguments; `port` is its only TCP port.
+
+    ServiceAccount admission is off because no controller makes the account that it wants in each
+    Pod, TaintNodesByCondition because no controller takes its not-ready taint away again. Without
+    advertise address and reconciler it dies on a machine that has no default route. The last one
+    bounds how long an open watch delays its end, which is 60 s by default.
+    """
+    return [
+        f"--etcd-servers=unix://{CLIENT_SOCKET}",
+        f"--bind-address={ADDRESS}",
+        f"--secure-port={port}",
+        f"--advertise-address={ADDRESS}",
+        "--endpoint-reconciler-type=none",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        f"--tls-cert-file={SERVER_CERTIFICATE}",
+        f"--tls-private-key-file={SERVER_KEY}",
+        f"--client-ca-file={CA_CERTIFICATE}",
+        "--anonymous-auth=false",
+        "--authorization-mode=RBAC",
+        f"--service-account-issuer={ISSUER}",
+        f"--service-account-key-file={SERVICE_ACCOUNT_PUBLIC}",
+        f"--service-account-signing-key-file={SERVICE_ACCOUNT_KEY}",
+        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+        "--shutdown-watch-termination-grace-period=1s",
+    ]
+
+
+def kube_scheduler() -> list[str]:
+    """Return kube-scheduler's arguments: no election, no listener."""
+    return [
+        f"--kubeconfig={SCHEDULER_KUBECONFIG}",
+        f"--authentication-kubeconfig={SCHEDULER_KUBECONFIG}",
+        f"--authorization-kubeconfig={SCHEDULER_KUBECONFIG}",
+        "--leader-elect=false",
+        "--secure-port=0",
+    ]

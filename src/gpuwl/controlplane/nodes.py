@@ -1,0 +1,54 @@
+"""The nodes of a local control plane: the lab's three, or those of somebody's dump."""
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpuwl.names import NODE_NAMES
+
+Node = dict[str, Any]
+Say = Callable[[str], None]
+
+
+def lab_nodes() -> list[Node]:
+    """Return the lab's three nodes as a kubelet would have registered them, without any GPU."""
+    return [_lab_node(name) for name in NODE_NAMES]
+
+
+def _lab_node(name: str) -> Node:
+    amounts = {"cpu": "32", "ephemeral-storage": "512Gi", "memory": "128Gi", "pods": "110"}
+    now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "LocalControlPlane",
+        "message": "declared ready by gpuwl: no kubelet runs here",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "beta.kubernetes.io/arch": "amd64",
+                "beta.kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+            },
+        },
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]},
+    }
+
+
+def load(kubeconfig: Path, nodes: list[Node], say: Say) -> None:
+    """Create the nodes, each with one request that carries its status too."""
+    from gpuwl.cluster import Cluster
+
+    client = Cluster.from_kubeconfig(kubeconfig)
+    for node in nodes:
+        client.create("/api/v1/nodes", node)
+    client.close()

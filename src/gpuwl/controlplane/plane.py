@@ -1,0 +1,162 @@
+"""The local control plane's life, for the commands: up, down, status, logs."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwl.controlplane import binaries, components, ports, process, start, state, teardown
+from gpuwl.controlplane.nodes import lab_nodes
+from gpuwl.errors import InputError, SetupError
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A control plane that is up."""
+
+    name: str
+    version: str
+    port: int
+    folder: Path
+    kubeconfig: Path
+
+
+@dataclass(frozen=True)
+class Up:
+    """What `ensure_up` found or did, and how many seconds that took."""
+
+    plane: Plane
+    started: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Down:
+    """What `down` did: whether there was something to stop or remove, and the seconds it took."""
+
+    name: str
+    stopped: bool
+    seconds: float
+
+
+def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
+    name: str = state.DEFAULT_NAME,
+    *,
+    version: str | None = None,
+    source: binaries.Source | None = None,
+    nodes: Path | None = None,
+    anonymise: bool = False,
+    say: Say,
+) -> Up:
+    """Return the control plane `name`, started if it is not up; milliseconds if it is.
+
+    `version` is a Kubernetes version (`1.37.2`) and `nodes` a dump whose nodes it shall have
+    instead of the lab's; None takes what runs. `source` forces where binaries come from. One with
+    a dead component is started again, empty. Two callers at once get the same one.
+
+    Raises InputError where it runs with another version or other nodes, or where the dump cannot be
+    used; SetupError where it does not start, with the last lines of the log.
+    """
+    began = time.monotonic()
+    dump = state.Dump.of(nodes, anonymised=anonymise) if nodes else None
+    wanted = Wanted(name, version, dump)
+    teardown.sweep()
+    plane = wanted.running()
+    if plane:
+        return Up(plane, started=False, seconds=time.monotonic() - began)
+    objects = lab_nodes()
+    found = binaries.obtain(version, source=source, say=say)
+    with state.locked(name, on_wait=lambda: say("waiting for another gpuwl that starts it")):
+        plane = wanted.running()
+        if plane is None:
+            _clear(name, say)
+            start.start(start.Request(name, found, objects, dump), say)
+            return Up(_plane(name), started=True, seconds=time.monotonic() - began)
+    return Up(plane, started=False, seconds=time.monotonic() - began)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a caller of `ensure_up` asks for."""
+
+    name: str
+    version: str | None
+    dump: state.Dump | None
+
+    def running(self) -> Plane | None:
+        """Return the control plane if it is up. Raises InputError if it is not what is wanted."""
+        if not is_up(self.name):
+            return None
+        record = state.read(self.name)
+        if record is None:
+            return None
+        hint = f"stop it first: gpuwl local down --name {self.name}"
+        running = f"the local control plane {self.name!r} is already up"
+        if self.version not in {None, record.version}:
+            raise InputError(f"{running} with Kubernetes {record.version}", hint=hint)
+        if self.dump not in {None, record.dump}:
+            of = record.dump.path if record.dump else "the lab"
+            raise InputError(f"{running} with other nodes, those of {of}", hint=hint)
+        return _plane(self.name)
+
+
+def down(name: str = state.DEFAULT_NAME) -> Down:
+    """Stop a control plane and remove its state; nothing to stop is success.
+
+    Waits for a start of the same name to end. Raises SetupError where a process does not end.
+    """
+    began = time.monotonic()
+    folder = state.folder(name)
+    if not folder.exists():
+        return Down(name, stopped=False, seconds=time.monotonic() - began)
+    with state.locked(name):
+        stopped = folder.exists()
+        if stopped:
+            teardown.stop(name)
+    return Down(name, stopped=stopped, seconds=time.monotonic() - began)
+
+
+def down_all() -> list[Down]:
+    """Stop every control plane of this user."""
+    return [down(name) for name in names()]
+
+
+def names() -> list[str]:
+    """Return the names that are up, failed to start or are being started."""
+    return state.names()
+
+
+def is_up(name: str = state.DEFAULT_NAME) -> bool:
+    """Say whether the three processes live, by identity, and the API server's port answers."""
+    record = state.read(name)
+    return record is not None and not dead(name) and ports.answers(record.port)
+
+
+def dead(name: str) -> list[str]:
+    """Return the components of a name that do not run."""
+    folder = state.folder(name)
+    records = {part: process.record_path(folder, part) for part in components.NAMES}
+    return [part for part, path in records.items() if not process.alive(process.read_record(path))]
+
+
+def kubeconfig_path(name: str = state.DEFAULT_NAME) -> Path:
+    """Return where the administrator's kubeconfig is while the control plane is up."""
+    return state.folder(name) / components.KUBECONFIG
+
+
+def _plane(name: str) -> Plane:
+    record = state.read(name)
+    if record is None:
+        raise SetupError(f"the local control plane {name!r} was stopped in the meantime")
+    return Plane(name, record.version, record.port, state.folder(name), kubeconfig_path(name))
+
+
+def _clear(name: str, say: Say) -> None:
+    """Remove what is there of a control plane that is not up. The caller holds the lock."""
+    if not state.folder(name).exists():
+        return
+    if state.read(name) is not None:
+        say(f"{', '.join(dead(name)) or 'the API server'} no longer runs: starting again, empty")
+    teardown.stop(name)

@@ -1,0 +1,257 @@
+"""Processes that outlive the command that started them: who they are, starting, stopping.
+
+A process is known by pid, start time, boot id and executable (`Identity`), never by its pid alone:
+pids are used again. So that no kill of ours leaves an unknown process behind, a child first writes
+its own identity into a record and only then becomes the component (`LAUNCHER`).
+
+Outside facts: the fields of /proc/PID/stat are in proc(5); a process that lives stays signalled
+through a pidfd even if its pid is used again, see pidfd_open(2), Linux 5.3.
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwl import waiting
+
+LAUNCHER = """
+set -eu
+read -r stat < "/proc/$$/stat"
+read -r boot < /proc/sys/kernel/random/boot_id
+printf '%s\\n' "$stat" "$boot" "$3" "$4" > "$1"
+[ -e "$2" ]
+shift 4
+exec "$@"
+"""
+"""Writes the record $1 (stat line, boot id, executable $3, shell $4), then becomes `$5 …`.
+
+The gate $2 is looked at after the record was written. Whoever cleans up removes the gate first and
+reads the records afterwards, so either the record is seen and its process stopped, or the launcher
+sees that the gate is gone and ends. Both names are relative: a launcher that comes late finds
+itself in a removed folder, never in that of the next start.
+"""
+
+SHELL = Path("/bin/sh")
+
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+_children: list["subprocess.Popen[bytes]"] = []
+"""Children stay referenced: subprocess warns of one that is collected while it runs."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells a process from every other: any one of `executables` fits.
+
+    `start` is in clock ticks since boot. Between record and exec the executable still is the shell.
+    """
+
+    pid: int
+    start: int
+    boot_id: str
+    executables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a living process uses: resident memory in bytes, age in seconds."""
+
+    memory: int
+    age: float
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to start and where: all names but `program` are relative to `folder`."""
+
+    name: str
+    program: Path
+    arguments: Sequence[str]
+    folder: Path
+    gate: str
+
+    @property
+    def record(self) -> Path:
+        """The file that the child writes its identity to."""
+        return record_path(self.folder, self.name)
+
+
+def record_path(folder: Path, name: str) -> Path:
+    """Return where the identity of the component `name` is recorded."""
+    return folder / f"{name}.process"
+
+
+def log_path(folder: Path, name: str) -> Path:
+    """Return where the component `name` writes its output."""
+    return folder / f"{name}.log"
+
+
+def spawn(launch: Launch) -> "subprocess.Popen[bytes]":
+    """Start a component in its own session, detached from terminal, pipes and environment.
+
+    The environment is not handed on: etcd reads every flag from ETCD_… variables too. Raises
+    OSError where there is no shell.
+    """
+    executable, shell = os.path.realpath(launch.program), os.path.realpath(SHELL)
+    launcher = [str(SHELL), "-c", LAUNCHER, "gpuwl-launch"]
+    names = [launch.record.name, launch.gate, executable, shell]
+    path = log_path(launch.folder, launch.name)
+    path.touch(mode=0o600)
+    with path.open("ab") as log:
+        child = subprocess.Popen(
+            [*launcher, *names, executable, *launch.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=launch.folder,
+            env=_environment(),
+            start_new_session=True,
+            umask=0o077,
+        )
+    _children.append(child)
+    return child
+
+
+def _environment() -> Mapping[str, str]:
+    return {"PATH": os.defpath}
+
+
+def read_record(path: Path) -> Identity | None:
+    """Return the identity in a record; None where it is missing or was cut off in the writing."""
+    try:
+        stat, boot_id, *executables = path.read_text().splitlines()
+        return Identity(int(stat.split()[0]), _start_of(stat), boot_id, tuple(executables[:2]))
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def confirm(path: Path) -> None:
+    """Put what a child of ours really became into its record: a wrapper script execs another file.
+
+    Only for a child that was not waited for yet, whose pid therefore cannot be somebody else's.
+    """
+    recorded = read_record(path)
+    if recorded is None or alive(recorded):
+        return
+    executable = _executable_of(recorded.pid)
+    if executable is None:
+        return
+    lines = path.read_text().splitlines()
+    fresh = path.with_suffix(".new")
+    fresh.write_text("\n".join([*lines[:2], executable, lines[3], ""]))
+    fresh.replace(path)
+
+
+def alive(identity: Identity | None) -> bool:
+    """Say whether that very process runs; a zombie is dead."""
+    if identity is None:
+        return False
+    stat = _stat_of(identity.pid)
+    return (
+        stat is not None
+        and _state_of(stat) not in {"Z", "X", "x"}
+        and _start_of(stat) == identity.start
+        and boot_id() == identity.boot_id
+        and _executable_of(identity.pid) in identity.executables
+    )
+
+
+def usage(identity: Identity) -> Usage | None:
+    """Return what a process uses, None where it is dead."""
+    try:
+        pages = int(Path(f"/proc/{identity.pid}/statm").read_text().split()[1])
+        up = float(Path("/proc/uptime").read_text().split()[0])
+    except (OSError, IndexError, ValueError):
+        return None
+    if not alive(identity):
+        return None
+    return Usage(pages * PAGE_BYTES, max(0.0, up - identity.start / CLOCK_TICKS))
+
+
+def stop(identity: Identity, signals: Sequence[tuple[signal.Signals, float]]) -> bool:
+    """Send one signal after the other until the process is gone; a dead one is success.
+
+    Each signal comes with the seconds that it is given to act. Returns False where the process
+    outlived them all.
+    """
+    for number, seconds in signals:
+        if not _send(identity, number):
+            return True
+        if waiting.until(lambda: _gone(identity), seconds=seconds, every=0.01):
+            return True
+    return not alive(identity)
+
+
+def boot_id() -> str:
+    """Return the kernel's id of this boot."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def reap() -> None:
+    """Collect the exit status of children that ended, so that none stays a zombie of ours."""
+    _children[:] = [child for child in _children if child.poll() is None]
+
+
+def _gone(identity: Identity) -> bool | None:
+    reap()
+    return None if alive(identity) else True
+
+
+def _send(identity: Identity, number: signal.Signals) -> bool:
+    """Signal exactly that process; False where it is gone."""
+    try:
+        descriptor = os.pidfd_open(identity.pid)
+    except (AttributeError, OSError):
+        return _send_by_pid(identity, number)
+    try:
+        if not alive(identity):
+            return False
+        signal.pidfd_send_signal(descriptor, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _send_by_pid(identity: Identity, number: signal.Signals) -> bool:
+    """Signal by pid where the kernel has no pidfd (before Linux 5.3), right after a look."""
+    if not alive(identity):
+        return False
+    try:
+        os.kill(identity.pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _stat_of(pid: int) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+
+
+def _fields(stat: str) -> list[str]:
+    """Return the fields from the state on: the name before it may hold blanks and brackets."""
+    return stat.rpartition(")")[2].split()
+
+
+def _state_of(stat: str) -> str:
+    return _fields(stat)[0]
+
+
+def _start_of(stat: str) -> int:
+    return int(_fields(stat)[19])
+
+
+def _executable_of(pid: int) -> str | None:
+    """Return the file a process runs, also when that file was deleted since."""
+    try:
+        return str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")
+    except OSError:
+        return None

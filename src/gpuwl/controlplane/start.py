@@ -1,0 +1,100 @@
+"""The start of a control plane, from no folder to loaded nodes.
+
+Order and overlap are measured: etcd first, certificates while it boots, then the API server, then
+the imports that talking to it needs while it boots, the scheduler once the port answers.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpuwl.controlplane import components, nodes, ports, state, teardown
+from gpuwl.controlplane.binaries import Binaries
+from gpuwl.controlplane.boot import Boot, ComponentError, PortTakenError
+from gpuwl.errors import SetupError
+
+Say = Callable[[str], None]
+
+PORT_TRIES = 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to start: name, binaries, nodes to load and where those came from."""
+
+    name: str
+    binaries: Binaries
+    nodes: list[nodes.Node]
+    dump: state.Dump | None
+
+
+def start(request: Request, say: Say) -> None:
+    """Start a control plane and record it. The caller holds the lock; no folder exists.
+
+    Whatever fails or interrupts it, no process stays. Raises ComponentError with the last log
+    lines where a component dies or hangs, and whatever loading the nodes raises.
+    """
+    with teardown.terminable():
+        for _ in range(PORT_TRIES):
+            try:
+                _try(request, say)
+            except PortTakenError:
+                say("somebody took the port in the meantime: trying another")
+            else:
+                return
+    raise SetupError(f"{PORT_TRIES} ports in a row were taken by others before they could be used")
+
+
+def _try(request: Request, say: Say) -> None:
+    try:
+        _boot(request, say)
+    except ComponentError as error:
+        teardown.stop(request.name, keep_logs=error.message)
+        raise
+    except BaseException:
+        teardown.stop(request.name)
+        raise
+
+
+def _boot(request: Request, say: Say) -> None:
+    began = time.time()
+    boot = Boot(state.create(request.name), request.binaries.folder)
+    boot.spawn("etcd", components.etcd())
+    port = _start_api_server(boot, request.name)
+    boot.spawn("kube-scheduler", components.kube_scheduler())
+    _wait_until_ready(boot, port)
+    nodes.load(boot.folder / components.KUBECONFIG, request.nodes, say)
+    boot.check()
+    boot.confirm()
+    record = state.Record(
+        version=request.binaries.version,
+        source=request.binaries.source,
+        binaries=str(request.binaries.folder),
+        port=port,
+        nodes=len(request.nodes),
+        dump=request.dump,
+        started=began,
+        seconds=time.time() - began,
+    )
+    state.write(request.name, record)
+
+
+def _start_api_server(boot: Boot, name: str) -> int:
+    """Start the API server and return its port once that answers."""
+    from gpuwl.controlplane import credentials
+
+    port = ports.free()
+    credentials.create(boot.folder, name, port)
+    boot.spawn("kube-apiserver", components.kube_apiserver(port))
+    from gpuwl import cluster  # noqa: F401 - imported here while the API server boots
+
+    boot.wait(lambda: ports.answers(port) or None, "for the API server's port")
+    return port
+
+
+def _wait_until_ready(boot: Boot, port: int) -> None:
+    from gpuwl.controlplane.ready import ReadyProbe
+
+    with contextlib.closing(ReadyProbe(boot.folder, port)) as probe:
+        boot.wait(probe.ready, "for the API server to be ready")

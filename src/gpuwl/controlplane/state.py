@@ -1,0 +1,163 @@
+"""What is known of each local control plane by name: its folder, its lock, its record.
+
+A folder below `folders.state()` is in one of these phases:
+
+    starting    the gate is there: somebody holds the lock and starts it, or was killed doing so
+    up          the record is there: everything was started and its nodes are loaded
+    failed      the failure is there: no process, only the logs that the error named
+    (none)      a start or a stop was killed: rubbish
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwl import folders, waiting
+from gpuwl.errors import InputError
+
+DEFAULT_NAME = "default"
+
+GATE = "starting"
+RECORD = "plane.json"
+FAILURE = "failed"
+
+_NAME = re.compile(r"[a-z0-9-]{1,40}")
+
+
+@dataclass(frozen=True)
+class Dump:
+    """Which file the nodes came from, as it was then (size in bytes, mtime in nanoseconds)."""
+
+    path: str
+    size: int
+    mtime: int
+    anonymised: bool
+
+    @classmethod
+    def of(cls, path: Path, *, anonymised: bool) -> "Dump":
+        """Describe a file. Raises InputError where it cannot be looked at."""
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}") from None
+        return cls(str(path.resolve()), found.st_size, found.st_mtime_ns, anonymised)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A control plane that came up: Kubernetes version, where its binaries were, port, nodes.
+
+    `dump` is None with the lab's own nodes. `started` is seconds since the epoch, `seconds` how
+    long the start took.
+    """
+
+    version: str
+    source: str
+    binaries: str
+    port: int
+    nodes: int
+    dump: Dump | None
+    started: float
+    seconds: float
+
+
+def folder(name: str) -> Path:
+    """Return the folder of the control plane `name`. Raises InputError for an unusable name."""
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} cannot name a local control plane",
+            hint="use 1 to 40 of the characters a-z, 0-9 and -",
+        )
+    return folders.state() / name
+
+
+def names() -> list[str]:
+    """Return the names that have a folder, in whatever phase."""
+    try:
+        found = sorted(entry.name for entry in os.scandir(folders.state()) if entry.is_dir())
+    except FileNotFoundError:
+        return []
+    return [name for name in found if _NAME.fullmatch(name)]
+
+
+def read(name: str) -> Record | None:
+    """Return the record of a control plane that came up, None where there is none."""
+    try:
+        fields = json.loads((folder(name) / RECORD).read_bytes())
+        dump = fields.pop("dump")
+        return Record(**fields, dump=Dump(**dump) if dump else None)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def write(name: str, record: Record) -> None:
+    """Put the record in place in one step: from then on the control plane counts as up."""
+    target = folder(name) / RECORD
+    fresh = target.with_suffix(".new")
+    fresh.write_text(json.dumps(dataclasses.asdict(record), indent=2) + "\n")
+    fresh.replace(target)
+    (folder(name) / GATE).unlink(missing_ok=True)
+
+
+def failure(name: str) -> str | None:
+    """Return what a failed start said, None where none is on record."""
+    try:
+        return (folder(name) / FAILURE).read_text().strip()
+    except OSError:
+        return None
+
+
+def create(name: str) -> Path:
+    """Make the empty folder of a start, closed to others, with the gate in it."""
+    made = folder(name)
+    folders.state().mkdir(mode=0o700, parents=True, exist_ok=True)
+    made.mkdir(mode=0o700)
+    (made / GATE).touch(mode=0o600)
+    return made
+
+
+@contextlib.contextmanager
+def locked(
+    name: str, *, wait: bool = True, on_wait: Callable[[], None] = lambda: None
+) -> Iterator[bool]:
+    """Hold the lock of a name; yields False where somebody else has it and `wait` is False.
+
+    `on_wait` is called once when there is something to wait for. The kernel drops the lock with its
+    holder, however that ends. flock(2) by hand and not filelock, whose import takes a tenth of a
+    second of a start.
+    """
+    path = folder(name).with_name(f".{name}.lock")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = _acquire(path)
+    if descriptor is None and wait:
+        on_wait()
+        descriptor = waiting.until(lambda: _acquire(path), seconds=float("inf"))
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            if not folder(name).exists():
+                path.unlink(missing_ok=True)
+            os.close(descriptor)
+
+
+def _acquire(path: Path) -> int | None:
+    """Open and lock the file; None where it is held, or was removed by its last holder."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+    except BlockingIOError:
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None

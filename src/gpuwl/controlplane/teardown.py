@@ -1,0 +1,134 @@
+"""Stopping a control plane and removing what it left, from whatever state it is in."""
+
+import contextlib
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from gpuwl import waiting
+from gpuwl.controlplane import components, process, state
+from gpuwl.errors import SetupError
+
+KILL = (signal.SIGKILL, 1.0)
+SIGNALS = {
+    # The scheduler has nothing to save. Its open watches would delay the API server's end.
+    "kube-scheduler": ((signal.SIGTERM, 0.2), KILL),
+    # The first TERM gives open watches one second to end, the second asks to end at once.
+    "kube-apiserver": ((signal.SIGTERM, 1.2), (signal.SIGTERM, 0.1), KILL),
+    "etcd": ((signal.SIGTERM, 0.2), KILL),
+}
+
+
+def stop(name: str, *, keep_logs: str | None = None) -> None:
+    """Stop the processes of a name and remove its folder. The caller holds the lock.
+
+    With `keep_logs` the logs stay, and that text beside them as the reason. Raises SetupError
+    where a process outlives SIGKILL; the folder stays then.
+    """
+    folder = state.folder(name)
+    with uninterrupted():
+        for marker in (state.GATE, state.RECORD, state.FAILURE):
+            (folder / marker).unlink(missing_ok=True)
+        for component in reversed(components.NAMES):
+            _stop_component(folder, component)
+        if keep_logs is None:
+            _remove(folder)
+        else:
+            _keep_logs(folder, keep_logs)
+
+
+def sweep() -> list[str]:
+    """Clean up after commands that were killed, and return the names that this was needed for.
+
+    Leaves alone what is up, what failed (its logs were promised) and what somebody works on.
+    """
+    return [name for name in state.names() if _abandoned(name) and _sweep(name)]
+
+
+def _sweep(name: str) -> bool:
+    with state.locked(name, wait=False) as mine:
+        if not mine or not _abandoned(name):
+            return False
+        stop(name)
+    return True
+
+
+def _abandoned(name: str) -> bool:
+    folder = state.folder(name)
+    marks = (folder / state.RECORD, folder / state.FAILURE)
+    return folder.exists() and not any(mark.exists() for mark in marks)
+
+
+def _stop_component(folder: Path, component: str) -> None:
+    identity = process.read_record(process.record_path(folder, component))
+    if identity is not None and not process.stop(identity, SIGNALS[component]):
+        raise SetupError(
+            f"{component} (pid {identity.pid}) does not end",
+            hint=f"look at /proc/{identity.pid}/stack, then try again",
+        )
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, again where a launcher that comes too late still writes its record."""
+
+    def gone() -> bool | None:
+        shutil.rmtree(folder, ignore_errors=True)
+        return None if folder.exists() else True
+
+    if not waiting.until(gone, seconds=2, every=0.01):
+        raise SetupError(f"cannot remove {folder}", hint="check its owner and mode")
+
+
+def _keep_logs(folder: Path, reason: str) -> None:
+    (folder / state.FAILURE).write_text(reason + "\n")
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)
+        elif entry.suffix != ".log" and entry.name != state.FAILURE:
+            entry.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back Ctrl-C, SIGTERM and SIGHUP until the end of the block, which is short."""
+    held: list[int] = []
+    with _handlers((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), lambda n, _: held.append(n)):
+        yield
+    for number in held[:1]:
+        signal.raise_signal(number)
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP unwind the block as Ctrl-C does, with exit code 128 + signal.
+
+    A handler that the caller installed is kept.
+    """
+    wanted = (signal.SIGTERM, signal.SIGHUP)
+    unhandled = [number for number in wanted if signal.getsignal(number) is signal.SIG_DFL]
+    with _handlers(unhandled, _exit):
+        yield
+
+
+def _exit(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+@contextlib.contextmanager
+def _handlers(
+    numbers: Sequence[signal.Signals], handler: Callable[[int, FrameType | None], None]
+) -> Iterator[None]:
+    """Install a handler for the block; only the main thread may, elsewhere nothing happens."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
