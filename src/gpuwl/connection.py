@@ -1,6 +1,7 @@
 """From a chosen target to a cluster that answered and has the lab's nodes."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,20 +33,27 @@ class Connection:
         return self.record.kind == "local"
 
 
-def connect(choice: Choice, *, timeout: float) -> Connection:
-    """Connect to the chosen target, which must be up by now.
+@contextlib.contextmanager
+def connect(choice: Choice, *, timeout: float) -> Iterator[Connection]:
+    """Connect to the chosen target, which must be up by now, until the body ends.
 
     Raises SetupError for a kubeconfig that cannot be used, ClusterError where the server does not
     answer.
     """
+    with contextlib.closing(_client(choice, min(timeout, LONGEST_REQUEST))) as cluster:
+        yield Connection(cluster, _record(cluster, _name(choice)))
+
+
+def _client(choice: Choice, limit: float) -> "Cluster":
     from gpuwl.cluster import Cluster  # heavy: a local control plane boots while it is imported
 
-    limit = min(timeout, LONGEST_REQUEST)
     if choice.in_cluster:
-        cluster = Cluster.in_cluster(request_timeout=limit)
-        return Connection(cluster, _record(cluster, "in-cluster"))
-    cluster = Cluster.from_kubeconfig(choice.kubeconfig, choice.context, request_timeout=limit)
-    return Connection(cluster, _record(cluster, choice.context or "current context"))
+        return Cluster.in_cluster(request_timeout=limit)
+    return Cluster.from_kubeconfig(choice.kubeconfig, choice.context, request_timeout=limit)
+
+
+def _name(choice: Choice) -> str:
+    return "in-cluster" if choice.in_cluster else choice.context or "current context"
 
 
 def _record(cluster: "Cluster", name: str) -> TargetRecord:

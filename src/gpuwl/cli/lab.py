@@ -12,6 +12,7 @@ from gpuwl.cli.options import plane, shared
 
 if TYPE_CHECKING:
     from gpuwl.artifacts import Artifacts
+    from gpuwl.connection import Connection
     from gpuwl.target import Choice
 
 LAST = 8
@@ -89,8 +90,8 @@ def _run_steps(app: App, first: int, last: int, *, rm: bool = False) -> int:
     choice = target.choose(app.settings)
     artifacts = Artifacts(app.settings.root)
     artifacts.check()
-    with _up(app, choice, rm=rm) as usable:
-        _run_on(app, usable, artifacts, (first, last))
+    with _up(app, choice, rm=rm) as usable, _connected(app, usable) as connection:
+        _run_on(app, connection, artifacts, (first, last))
     return 0
 
 
@@ -110,17 +111,27 @@ def _up(app: App, choice: "Choice", *, rm: bool) -> "Iterator[Choice]":
             localplane.down(app, up.plane.name)
 
 
-def _run_on(app: App, choice: "Choice", artifacts: "Artifacts", span: tuple[int, int]) -> None:
+@contextlib.contextmanager
+def _connected(app: App, choice: "Choice") -> "Iterator[Connection]":
+    """Yield the target once it answered, said which it is and was found to have the nodes."""
     from gpuwl import connection
     from gpuwl.cli import progress
     from gpuwl.names import lab_nodes
 
-    connected = connection.connect(choice, timeout=app.settings.timeout)
-    app.payload["target"] = progress.target_data(connected.record)
-    progress.print_target(app.reporter, connected.record)
-    connection.check_nodes(connected, lab_nodes())
+    with connection.connect(choice, timeout=app.settings.timeout) as connected:
+        app.payload["target"] = progress.target_data(connected.record)
+        progress.print_target(app.reporter, connected.record)
+        connection.check_nodes(connected, lab_nodes())
+        yield connected
+
+
+def _run_on(
+    app: App, connected: "Connection", artifacts: "Artifacts", span: tuple[int, int]
+) -> None:
     from gpuwl.changes import Changes
+    from gpuwl.cli import progress
     from gpuwl.context import Context
+    from gpuwl.names import lab_nodes
     from gpuwl.runfile import RunFile
     from gpuwl.runner import Runner, choose
     from gpuwl.steps import STEPS
