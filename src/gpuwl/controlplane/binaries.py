@@ -59,7 +59,7 @@ def find(version: str | None = None) -> Binaries | None:
     GPUWL_ASSETS holds, and DEFAULT_VERSION from the cache. Raises SetupError for a GPUWL_ASSETS
     that is incomplete, mixed or of another version, InputError for what is no version.
     """
-    wanted = version and binarycache.parse_version(version)
+    wanted = None if version is None else binarycache.parse_version(version)
     if os.environ.get("GPUWL_ASSETS"):
         return _assets(Path(os.environ["GPUWL_ASSETS"]), wanted)
     folder = binarycache.find(wanted or DEFAULT_VERSION)
@@ -83,7 +83,8 @@ def obtain(
         return found
     from gpuwl.controlplane import acquire
 
-    return acquire.acquire(binarycache.parse_version(version or DEFAULT_VERSION), source, say)
+    wanted = DEFAULT_VERSION if version is None else binarycache.parse_version(version)
+    return acquire.acquire(wanted, source, say)
 
 
 def _assets(folder: Path, wanted: str | None) -> Binaries:

@@ -66,7 +66,10 @@ class Manifest:
     @classmethod
     def from_json(cls, text: str | bytes) -> "Manifest":
         """Read a manifest. Raises ValueError where it is none, or not of all three binaries."""
-        document = json.loads(text)
+        try:
+            document = json.loads(text)
+        except RecursionError as error:
+            raise ValueError("no manifest: nested too deeply") from error
         if not isinstance(document, dict) or document.get("manifest") != 1:
             raise ValueError("no manifest of form 1")
         try:

@@ -36,7 +36,7 @@ def pack(version: str | None, file: Path, say: Say) -> Binaries:
     say("hashing the binaries")
     manifest = inspection.measure(found.folder, origin=_origin(found))
     try:
-        with _appearing(file) as out, gzip.GzipFile("", "wb", 6, out, mtime=0) as packed:
+        with _appearing(file) as out, gzip.GzipFile("", "wb", 3, out, mtime=0) as packed:
             _write(manifest, found.folder, packed, say)
     except OSError as error:
         raise SetupError(f"{file} cannot be written", details=[str(error)]) from error
@@ -109,9 +109,16 @@ def _read(file: Path, folder: Path, say: Say) -> Manifest:
                 _copy(file, archive, manifest, folder / name)
             if extra := archive.next():
                 raise _refused(file, f"it also holds {extra.name!r}")
+            _read_to_the_end(archive)
     except _DAMAGED as error:
         raise _refused(file, str(error) or type(error).__name__) from error
     return manifest
+
+
+def _read_to_the_end(archive: tarfile.TarFile) -> None:
+    """Have the compression's own checksum checked, which comes last."""
+    while archive.fileobj is not None and archive.fileobj.read(1 << 20):
+        pass
 
 
 def _refused(file: Path, why: str) -> InputError:

@@ -28,6 +28,8 @@ _TEXT_LIMIT = 1 << 16  # bytes of a checksum file; etcd's SHA256SUMS has about 4
 _BREAKS = 3  # how many times a connection that breaks off is taken up again in one call
 _REDIRECTS_ONLY = urllib3.Retry(total=None, connect=0, read=0, status=0, other=0, redirect=5)
 
+Peer = tuple[str, int]  # host and port
+
 
 class DownloadError(SetupError):
     """A file could not be fetched; the message says what came instead."""
@@ -62,35 +64,34 @@ def check_reachable(urls: Sequence[str], limits: Limits) -> None:
     In threads that nobody waits for: a resolver without a network can hang for half a minute, and
     getaddrinfo takes no timeout. With a proxy in the environment, the proxy is what must answer.
     """
-    answers: queue.Queue[tuple[str, OSError | None]] = queue.Queue()
-    open_hosts = {_peer(url) for url in urls}
-    for host, port in open_hosts:
-        arguments = (host, port, limits.connect, answers)
-        threading.Thread(target=_connect, args=arguments, daemon=True).start()
+    answers: queue.Queue[tuple[Peer, OSError | None]] = queue.Queue()
+    waiting = {_peer(url) for url in urls}
+    for peer in waiting:
+        threading.Thread(target=_connect, args=(peer, limits.connect, answers), daemon=True).start()
     deadline = time.monotonic() + limits.connect
-    waiting = {host for host, _ in open_hosts}
     while waiting:
         try:
-            host, error = answers.get(timeout=max(0.0, deadline - time.monotonic()))
+            peer, error = answers.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            raise DownloadError(f"no answer from {', '.join(sorted(waiting))}") from None
+            hosts = ", ".join(sorted(host for host, _ in waiting))
+            raise DownloadError(f"no answer from {hosts}") from None
         if error:
-            raise DownloadError(f"{host} cannot be reached", details=[str(error)])
-        waiting.discard(host)
+            raise DownloadError(f"{peer[0]} cannot be reached", details=[str(error)])
+        waiting.discard(peer)
 
 
 def _connect(
-    host: str, port: int, seconds: float, answers: "queue.Queue[tuple[str, OSError | None]]"
+    peer: Peer, seconds: float, answers: "queue.Queue[tuple[Peer, OSError | None]]"
 ) -> None:
     try:
-        socket.create_connection((host, port), timeout=seconds).close()
+        socket.create_connection(peer, timeout=seconds).close()
     except OSError as error:
-        answers.put((host, error))
+        answers.put((peer, error))
     else:
-        answers.put((host, None))
+        answers.put((peer, None))
 
 
-def _peer(url: str) -> tuple[str, int]:
+def _peer(url: str) -> Peer:
     parts = urlsplit(_proxy(url) or url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise DownloadError(f"{url!r} is not an http or https address")
@@ -132,8 +133,9 @@ def _get(url: str, limits: Limits, *, start: int = 0) -> Iterator[urllib3.BaseHT
                 timeout=urllib3.Timeout(connect=limits.connect, read=limits.silence),
                 retries=_REDIRECTS_ONLY,
             )
-            _check_end(url, response)
-            yield response
+            with response:  # closed also when it was not read to its end
+                _check_end(url, response)
+                yield response
     except urllib3.exceptions.ProtocolError as error:
         raise CutOffError(f"{url} broke off", details=[str(error)]) from error
     except urllib3.exceptions.ReadTimeoutError as error:
@@ -260,7 +262,8 @@ def _bounded(
 ) -> Iterator[bytes]:
     """Yield the body. Raises DownloadError for one that is longer than `most` bytes or drips."""
     came, since, in_window = 0, time.monotonic(), 0
-    for chunk in response.stream(_CHUNK, decode_content=False):
+    # read1 gives what is there; stream would fill its chunk first, however slowly that goes
+    while chunk := response.read1(_CHUNK, decode_content=False):
         came += len(chunk)
         in_window += len(chunk)
         if came > most:

