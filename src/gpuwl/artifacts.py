@@ -4,23 +4,50 @@ import contextlib
 import errno
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from gpuwl import locking
 from gpuwl.errors import SetupError
 
 FOLDERS = ("out", "bin", "k8s")
+ROOT = "."
+LOCK = ".gpuwl.lock"
 _UNFINISHED = ".gpuwl-unfinished"
 
 
 class Artifacts:
     """The files of one lab below `root`; relative paths use `/`.
 
-    Raises SetupError where a file cannot be written, naming what is in the way.
+    `made` are the folders that had to be made so far, the root itself as `.`. `before_write` is told
+    the relative path and the digest of each file before it is written. Raises SetupError where a
+    file cannot be written, naming what is in the way.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.made: list[str] = []
+        self.before_write: Callable[[str, str], None] = lambda _relative, _digest: None
+
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Hold the root for this process, by a lock in it that is gone afterwards.
+
+        The lock is in the root, so it also keeps out another user, another machine on a shared
+        disk, and a gpuwl with another state folder. A root that had to be made for it goes again if
+        it is still empty at the end. Raises SetupError where another process holds the root.
+        """
+        with contextlib.ExitStack() as stack:
+            with _explained(self.root):
+                stack.callback(_remove_empty, self._make_root())
+                stack.enter_context(locking.held(self.root / LOCK, f"root {self.root}"))
+            yield
+
+    def _make_root(self) -> list[Path]:
+        missing = [p for p in (self.root, *self.root.absolute().parents) if not p.exists()]
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.made += [ROOT] if missing else []
+        return missing
 
     def path(self, relative: str) -> Path:
         """Return the absolute path of an artifact."""
@@ -32,24 +59,33 @@ class Artifacts:
 
     def prepare(self) -> None:
         """Make the folders and take away what a killed run left unfinished."""
-        for folder in (self.root, *(self.root / name for name in FOLDERS)):
+        for name in (ROOT, *FOLDERS):
+            folder = self.path(name)
             with _explained(folder):
-                folder.mkdir(parents=True, exist_ok=True)
-                for leftover in folder.glob(f"*{_UNFINISHED}"):
-                    leftover.unlink()
+                if not folder.is_dir():
+                    folder.mkdir(parents=True)
+                    self.made.append(name)
+                self._sweep(name)
                 _try_to_write(folder)
 
-    def write(self, relative: str, content: str | bytes, *, mode: int = 0o644) -> Path:
-        """Write an artifact atomically and durably, and return its path.
+    def _sweep(self, name: str) -> None:
+        for leftover in self.path(name).glob(f"*{_UNFINISHED}"):
+            leftover.unlink()
+
+    def write(
+        self, relative: str, content: str | bytes, *, mode: int = 0o644, durable: bool = True
+    ) -> Path:
+        """Write an artifact atomically and return its path; `durable`: it outlives a power cut.
 
         A reader sees the old content or the new, never a part; a file that is read-only or a
         symbolic link is replaced by a file of this mode.
         """
         target = self.path(relative)
         data = content.encode() if isinstance(content, str) else content
+        self.before_write(relative, f"sha256:{hashlib.sha256(data).hexdigest()}")
         with _explained(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(target, data, mode)
+            replace_file(target, data, mode, durable=durable)
         return target
 
     def digest(self, relative: str) -> str:
@@ -74,8 +110,17 @@ class Artifacts:
         with _explained(self.path(relative)):
             self.path(relative).unlink(missing_ok=True)
 
+    def remove_folders(self, made: Iterable[str]) -> list[str]:
+        """Remove those of the folders that are empty, what a killed run left in them included."""
+        ours = [name for name in (*FOLDERS, ROOT) if name in set(made) and self.path(name).is_dir()]
+        for name in ours:
+            with _explained(self.path(name)):
+                self._sweep(name)
+        _remove_empty(self.path(name) for name in ours)
+        return [name for name in ours if not self.path(name).exists()]
 
-def replace_file(target: Path, data: bytes, mode: int) -> None:
+
+def replace_file(target: Path, data: bytes, mode: int, *, durable: bool = True) -> None:
     """Put `data` at `target` in one move; raises OSError, and leaves no temporary file then."""
     unfinished = target.with_name(f".{target.name}{_UNFINISHED}")
     unfinished.unlink(missing_ok=True)
@@ -85,7 +130,8 @@ def replace_file(target: Path, data: bytes, mode: int) -> None:
             os.fchmod(file.fileno(), mode)  # the umask does not decide whether a script runs
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         unfinished.replace(target)
     except BaseException:
         unfinished.unlink(missing_ok=True)
@@ -96,6 +142,13 @@ def _try_to_write(folder: Path) -> None:
     probe = folder / f".probe{_UNFINISHED}"
     probe.touch()
     probe.unlink()
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    """Remove those of the folders, innermost first, that are empty."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 @contextlib.contextmanager

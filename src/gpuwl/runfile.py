@@ -4,12 +4,15 @@ The document, version 1:
 
     {"version": 1, "gpuwl": "0.1.0",
      "target": {"kind": "local" or "cluster", "name": …, "server": …, "kubernetes": "v1.37.2"},
+     "made": [".", "out", …],
      "steps": [{"number": 1, "title": …, "startedAt": RFC 3339, "seconds": 0.031,
                 "result": "done", "failed" or "running", "error": null or text,
                 "files": {"out/01-nodes.txt": "sha256:…"}, "target": {…}}]}
 
 A step's own target is the one it ran on; the document's is that of the last command. So a file made
-on a local control plane never passes for a real cluster's.
+on a local control plane never passes for a real cluster's. A file is recorded before it is written,
+so whatever carries a recorded digest was written by gpuwl. `made` are the folders that gpuwl made,
+the root as `.`.
 """
 
 import json
@@ -71,18 +74,45 @@ class RunFile:
     def __init__(self, artifacts: Artifacts, target: TargetRecord) -> None:
         self._artifacts = artifacts
         self._target = asdict(target)
-        self._steps = {step["number"]: step for step in _earlier(artifacts)}
+        earlier = read(artifacts) or {}
+        self._steps = {step["number"]: step for step in steps_of(earlier)}
+        self._made = set(made_of(earlier))
+        self._current = 0
+        artifacts.before_write = self._expect
 
     def put(self, record: StepRecord) -> None:
-        """Write the document with this record in place of the step's earlier one."""
-        self._steps[record.number] = {**record.to_dict(), "target": self._target}
+        """Write the document with this record in place of the step's earlier one.
+
+        Files of the earlier record are still there until the step is done.
+        """
+        fields = record.to_dict()
+        if record.result != "done":
+            fields["files"] = {**self._files(record.number), **record.files}
+        self._steps[record.number] = {**fields, "target": self._target}
+        self._current = record.number if record.result == "running" else 0
+        self._write(durable=True)
+
+    def _expect(self, relative: str, digest: str) -> None:
+        """Record a file of the running step before it is written."""
+        files = self._files(self._current)
+        if self._current and relative != PATH and files.get(relative) != digest:
+            self._steps[self._current]["files"] = {**files, relative: digest}
+            self._write(durable=False)
+
+    def _files(self, number: int) -> dict[str, str]:
+        return files_of(self._steps.get(number, {}))
+
+    def _write(self, *, durable: bool) -> None:
+        self._made |= set(self._artifacts.made)
         document = {
             "version": VERSION,
             "gpuwl": __version__,
             "target": self._target,
+            "made": sorted(self._made),
             "steps": [self._steps[number] for number in sorted(self._steps)],
         }
-        self._artifacts.write(PATH, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        self._artifacts.write(PATH, text, durable=durable)
 
 
 def read(artifacts: Artifacts) -> dict[str, Any] | None:
@@ -95,10 +125,22 @@ def read(artifacts: Artifacts) -> dict[str, Any] | None:
     return document if usable else None
 
 
-def _earlier(artifacts: Artifacts) -> list[dict[str, Any]]:
-    document = read(artifacts) or {}
+def steps_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the records of steps in a document, whoever wrote it."""
     steps = document.get("steps")
     found = steps if isinstance(steps, list) else []
     return [
         step for step in found if isinstance(step, dict) and isinstance(step.get("number"), int)
     ]
+
+
+def files_of(step: dict[str, Any]) -> dict[str, str]:
+    """Return the files of a step's record with their digests."""
+    files = step.get("files")
+    return {str(k): str(v) for k, v in files.items()} if isinstance(files, dict) else {}
+
+
+def made_of(document: dict[str, Any]) -> list[str]:
+    """Return the folders that a document says were made."""
+    made = document.get("made")
+    return [str(name) for name in made] if isinstance(made, list) else []

@@ -84,13 +84,18 @@ def explain(app: App, number: int | None) -> int:
 
 
 def _run_steps(app: App, first: int, last: int, *, rm: bool = False) -> int:
-    from gpuwl import target
+    from gpuwl import locking, target
     from gpuwl.artifacts import Artifacts
 
     choice = target.choose(app.settings)
     artifacts = Artifacts(app.settings.root)
     artifacts.check()
-    with _up(app, choice, rm=rm) as usable, _connected(app, usable) as connection:
+    with (
+        artifacts.claimed(),
+        _up(app, choice, rm=rm) as usable,
+        _connected(app, usable) as connection,
+        locking.target_held(connection.cluster.server),
+    ):
         _run_on(app, connection, artifacts, (first, last))
     return 0
 
@@ -143,3 +148,4 @@ def _run_on(
     app.payload["steps"] = watching.documents
     Runner(ctx, watching, RunFile(artifacts, connected.record)).run(choose(STEPS, *span))
     progress.print_summary(app.reporter, artifacts, span)
+    app.reporter.more(f"{connected.cluster.requests} requests to the API server")
