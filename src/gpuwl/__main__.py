@@ -1,21 +1,29 @@
 """The entry point: from a command line to an exit code. No traceback ever leaves here."""
 
-import contextlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from gpuwl.cli.entry import Terminated, call
+from gpuwl.errors import Terminated
+
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
+    _open_standard_streams()
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _terminate)
-    code = call(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(_flushed(code))
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) had it ignored
+            signal.signal(number, _terminate)
+    try:
+        from gpuwl.cli.entry import call
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except Terminated as terminated:
+        sys.exit(128 + terminated.number)
+    sys.exit(call(sys.argv[1:] if arguments is None else arguments))
 
 
 def _terminate(number: int, _: FrameType | None) -> None:
@@ -23,16 +31,13 @@ def _terminate(number: int, _: FrameType | None) -> None:
     raise Terminated(number)
 
 
-def _flushed(code: int) -> int:
-    """Write out what is buffered; a reader that went away is not an error of ours to report."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            sys.stderr.write(f"error: cannot write to standard output: {error.strerror}\n")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return code or 3
-    return code
+def _open_standard_streams() -> None:
+    """Let a stream that the caller closed lead nowhere, instead of into the next file opened."""
+    for descriptor, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            os.dup2(opened, descriptor)
+            setattr(sys, name, os.fdopen(descriptor, "w" if descriptor else "r"))
 
 
 if __name__ == "__main__":

@@ -6,12 +6,13 @@ only where a terminal listens; elsewhere lines are plain, unwrapped and without 
 
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from gpuwl.errors import GpuwlError
+from gpuwl.errors import GpuwlError, ReaderGone, SetupError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,15 +50,22 @@ class Reporter:
 
     def document(self, content: Mapping[str, Any]) -> None:
         """Print the JSON document of a command."""
-        sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        self.raw(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
     def raw(self, text: str) -> None:
         """Print text to standard output as it is."""
-        sys.stdout.write(text)
+        with _writing(sys.stdout):
+            sys.stdout.write(text)
+            sys.stdout.flush()
 
     def note(self, text: str) -> None:
         """Tell something that is neither a result nor a warning."""
         if not self._quiet:
+            self._line(sys.stderr, text)
+
+    def more(self, text: str) -> None:
+        """Tell what only --verbose asks for."""
+        if self.verbose:
             self._line(sys.stderr, text)
 
     def warn(self, text: str) -> None:
@@ -105,13 +113,37 @@ class Reporter:
             self.result("  ".join(cells).rstrip())
 
     def _line(self, stream: TextIO, text: str, style: str = "") -> None:
-        if stream.isatty():
-            _console(stream).print(
-                text, style=style or None, markup=False, highlight=False, soft_wrap=True
-            )
-        else:
-            stream.write(text + "\n")
+        with _writing(stream):
+            if stream.isatty():
+                _console(stream).print(
+                    text, style=style or None, markup=False, highlight=False, soft_wrap=True
+                )
+            else:
+                stream.write(text + "\n")
             stream.flush()
+
+
+@contextlib.contextmanager
+def _writing(stream: TextIO) -> Iterator[None]:
+    """Turn a stream that takes no more into an error; what it still buffers goes nowhere.
+
+    Raises ReaderGone where a pipe was closed, SetupError where standard output cannot be written.
+    Standard error is where we would tell of it, so its own failure is passed over.
+    """
+    try:
+        yield
+    except OSError as error:
+        _let_go(stream)
+        if isinstance(error, BrokenPipeError):
+            raise ReaderGone from None
+        if stream is sys.stdout:
+            raise SetupError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def _let_go(stream: TextIO) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _console(stream: TextIO) -> "Console":

@@ -70,3 +70,15 @@ class WaitTimeoutError(GpuwlError):
     """A wait ran out (exit 4); the details say what was last seen."""
 
     exit_code = 4
+
+
+class Terminated(BaseException):
+    """SIGTERM or SIGHUP arrived; `number` is the signal's."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class ReaderGone(BaseException):
+    """Whoever read our output has closed it: there is nobody left to tell anything."""

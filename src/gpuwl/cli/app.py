@@ -57,7 +57,8 @@ class App:
 
     def print_document(self, code: int) -> None:
         """Print the JSON document, once, where --output json asks for it."""
-        if self.settings.output != "json" or self.document_done:
+        nothing_ran = not self.command and self._error is None  # --help, --version
+        if self.settings.output != "json" or self.document_done or nothing_ran:
             return
         head = {"version": DOCUMENT_VERSION, "command": self.command, "exitCode": code}
         self.reporter.document({**head, **self.payload, "error": _as_data(self._error)})

@@ -1,6 +1,7 @@
 """The options that several commands share; each is also a variable of the environment."""
 
 import math
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,31 @@ def _remember(context: click.Context, parameter: click.Parameter, value: object)
     rank = {ParameterSource.ENVIRONMENT: 1, ParameterSource.COMMANDLINE: 2}.get(source, 0)  # type: ignore[arg-type]
     if rank:
         context.ensure_object(App).remember(str(parameter.name), value, rank)
+
+
+class _Path(click.Path):
+    """A path; an empty one, as an unset variable of a script leaves behind, is refused."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
+        if value == "":
+            self.fail("it is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _Word(click.types.StringParamType):
+    """A text; an empty one is refused."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        if value == "":
+            self.fail("it is empty", param, ctx)
+        return str(super().convert(value, param, ctx))
 
 
 class _Seconds(click.FloatRange):
@@ -45,7 +71,7 @@ def _option(*names: str, variable: str, **more: Any) -> Decorator:  # noqa: ANN4
     )
 
 
-_FOLDER = click.Path(path_type=Path)
+_FOLDER = _Path(path_type=Path)
 
 SHARED = (
     _option("--root", variable="ROOT", type=_FOLDER, metavar="DIR", help="Where the files go."),
@@ -56,7 +82,13 @@ SHARED = (
         metavar="FILE",
         help="The cluster to use.",
     ),
-    _option("--context", variable="CONTEXT", metavar="NAME", help="The kubeconfig's context."),
+    _option(
+        "--context",
+        variable="CONTEXT",
+        type=_Word(),
+        metavar="NAME",
+        help="The kubeconfig's context.",
+    ),
     _option("--local", variable="LOCAL", is_flag=True, help="Use the local control plane."),
     _option(
         "--timeout",
@@ -72,7 +104,13 @@ SHARED = (
         help="json prints one document at the end.",
     ),
     _option("-q", "--quiet", variable="QUIET", is_flag=True, help="Results and errors only."),
-    _option("-v", "--verbose", variable="VERBOSE", is_flag=True, help="Say more."),
+    _option(
+        "-v",
+        "--verbose",
+        variable="VERBOSE",
+        is_flag=True,
+        help="Name each file with its digest; count requests.",
+    ),
 )
 
 PLANE = (

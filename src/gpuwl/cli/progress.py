@@ -35,6 +35,8 @@ class Watching:
         else:
             text = f"step {step.number} {mark} {record.seconds:.2f}s {step.title}"
         self._reporter.result(text, style=STYLES[record.result])
+        for name, digest in record.files.items():
+            self._reporter.more(f"  wrote {name} {digest}")
 
 
 def target_data(record: TargetRecord) -> dict[str, Any]:
