@@ -86,7 +86,7 @@ What is not printable ASCII in a name is printed as \\x20, \\u2028 and so on, a 
 
 JSON output: version (1), verdict ("ok" or "mismatch"), judged and mismatches (numbers of nodes),
 nodes: a list in the file's order of
-  node, label    strings; a label that is no string in the dump as its JSON text
+  node, label    strings; a label that is a number in the dump also comes as a string
   source         "allocatable", or "capacity" where the node has no allocatable
   advertised     a list of name, quantity (a string, as in the dump), kind ("container",
                  "container slice", "vGPU profile" or "device model"), accepted (true where an
@@ -132,7 +132,7 @@ BLANKS = " \t\r\n"  # white space between JSON tokens (RFC 8259, section 2)
 # https://pkg.go.dev/k8s.io/apimachinery/pkg/api/resource#Quantity
 QUANTITY_SUFFIXES = frozenset(["", *"numkMGTPE", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
 
-CHUNK = 256 * 1024  # bytes: large enough that pieces cost nothing, small enough to stay in cache
+CHUNK = 128 * 1024  # bytes: large enough that pieces cost nothing, small enough to stay in cache
 DEEPEST = 10_000  # levels; Go's encoding/json, which Kubernetes reads with, refuses more
 # A JSON token that is not a string and still broken off is shorter: -Infinity, \ud83d\ude00.
 LONGEST_TOKEN = 12
@@ -270,12 +270,15 @@ def _json_type(value: object) -> str:
     return "a list" if isinstance(value, list) else "an object"
 
 
-def _json_text(value: object) -> str:
+def _plain(value: object) -> str:
+    """Return a JSON value that should be a string, as text; lists and objects only as such."""
     if isinstance(value, str):
         return value
-    import json
-
-    return json.dumps(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, dict)):
+        return "[...]" if isinstance(value, list) else "{...}"
+    return repr(value)
 
 
 # --- The judgement ----------------------------------------------------------------------------
@@ -316,7 +319,7 @@ class Resource:
 
     def __init__(self, name: str, quantity: object, label: str, rules: Rules) -> None:
         self.name = name
-        self.quantity = _json_text(quantity)
+        self.quantity = _plain(quantity)
         self.readable = is_present(quantity) is not None
         self.kind = kind_of(name)
         self.accepted = rules.accepts(label, name)
@@ -370,7 +373,7 @@ def judge(node: dict[str, object], rules: Rules = STRICT) -> Verdict | None:
     label = _mapping(metadata, "labels").get(LABEL_KEY)
     if label is None:
         return None
-    return Verdict(name, _json_text(label), _mapping(node, "status"), rules)
+    return Verdict(name, _plain(label), _mapping(node, "status"), rules)
 
 
 def _mapping(parent: dict[str, object], key: str) -> dict[str, object]:
@@ -441,7 +444,7 @@ def _cause(verdict: Verdict) -> str:
 def _cause_of_nothing(verdict: Verdict) -> str:
     capacity = _mapping(verdict.status, "capacity")
     left = [
-        f"{shown(name)}={shown(_json_text(quantity))}"
+        f"{shown(name)}={shown(_plain(quantity))}"
         for name, quantity in sorted(capacity.items())
         if name.startswith(PREFIX) and is_present(quantity)
     ]
@@ -707,7 +710,7 @@ class Source:
         at = self.size - len(error.object) + error.start
         if error.reason in ("unexpected end of data", "truncated data"):
             return self._cut_off()
-        if _is_binary(self.head):
+        if self.encoding == "utf-8" and _is_binary(self.head):
             return f"is binary data, not JSON text; {MAKE_IT}"
         return (
             f"is not valid {self.encoding.upper()}: byte {at + 1} is"
@@ -740,7 +743,7 @@ class Source:
         """Return line and byte, counted from one, of a position in `text`."""
         line = self._dropped_lines + self.text.count("\n", 0, pos) + 1
         byte = self._dropped_bytes + self._byte_length(self.text[:pos]) + 1
-        return f"line {line}, byte {byte}"
+        return f"byte {byte} (line {line})"
 
     def peek(self) -> str:
         """Return the next character that is not white space; nothing at the end."""
@@ -751,6 +754,10 @@ class Source:
             if self._ended:
                 return ""
             self._fill()
+
+    def ahead(self, length: int) -> str:
+        """Return text that comes next, without using it up; less where less was read so far."""
+        return self.text[self._pos : self._pos + length]
 
     def take(self, expected: str) -> str:
         """Step over the next character, one of `expected`."""
@@ -794,6 +801,11 @@ class Source:
     def _scan_value(self) -> tuple[object, int]:
         try:
             return self._scan(self.text, self._pos)
+        except SystemError:
+            # Python 3.10 and 3.11 look for their exception in this module, imported or not.
+            import json.decoder  # noqa: F401
+
+            return self._scan(self.text, self._pos)
         except RecursionError:
             return DeepScan(self._scan, self.text, self._pos).value()
 
@@ -815,7 +827,7 @@ class Source:
     def _malformed(self, problem: str, pos: int) -> NotNodesError:
         found = self.text[pos : pos + 20]
         return NotNodesError(
-            f"is not JSON at {self.place(pos)}: {problem[0].lower()}{problem[1:]},"
+            f"is not JSON at {self.place(pos)}: {problem[0].lower()}{problem[1:].rstrip(': ')},"
             f" found {shown(found)}; {MAKE_IT}"
         )
 
@@ -833,7 +845,7 @@ class Source:
                 f"holds several JSON documents, the second at {place}; merge them:"
                 " jq -s '{items: map(.items // [.]) | add}' FILE > nodes.json"
             )
-        rest = _sentence(self.text[self._pos : self._pos + 60])
+        rest = _sentence(self.ahead(60))
         raise NotNodesError(f"has text behind the JSON at {place}: {rest}; remove it")
 
 
@@ -983,7 +995,7 @@ def _conclude(fields: dict[str, object], check: Check) -> None:
     else:
         raise NotNodesError(_other_document(fields, kind))
     if check.problem:
-        raise NotNodesError(f"is not a list of nodes: {check.problem}; {MAKE_IT}")
+        raise NotNodesError(f"is no dump of nodes: {check.problem}; {MAKE_IT}")
 
 
 def _conclude_list(items: object, kind: str, check: Check) -> None:
@@ -1027,51 +1039,62 @@ BEGINNINGS = (
 COMPLAINTS = ("error:", "Error", "Unable to connect", "The connection to the server")
 
 
-def _refuse(source: Source, first: str) -> NoReturn:
-    """Say what a file is that does not begin as a JSON object does."""
-    if not first:
-        what = "is empty" if source.size == 0 else "holds nothing but white space"
-        raise NotNodesError(f"{what}; {MAKE_IT}")
-    if _is_binary(source.text[:4096].encode("utf-8", "replace")):
-        raise NotNodesError(f"is binary data, not JSON text; {MAKE_IT}")
-    _refuse_text(source.text[:65536].lstrip())
-    _refuse_json(source, first)
-
-
 def _refuse_magic(head: bytes) -> None:
     for magic, what, todo in MAGIC:
         if head.startswith(magic):
             raise NotNodesError(f"is {what}; {todo}")
 
 
-def _refuse_text(text: str) -> None:
-    line = _sentence(text[:200].splitlines()[0])
-    if text.startswith(COMPLAINTS):
-        raise NotNodesError(f"is an error message, not JSON: {line}; {MAKE_IT}")
-    for starts, what in BEGINNINGS:
-        if text.startswith(starts):
-            raise NotNodesError(f"{what}; {MAKE_IT}")
-    lines = text.splitlines()
-    at = next((n for n, content in enumerate(lines) if content.lstrip()[:1] == "{"), 0)
-    if at and text[0] not in '["':
-        raise NotNodesError(
-            f"has {at} line{'s' if at > 1 else ''} before the JSON, the first: {line}; remove"
-            " what is not JSON, or keep stderr apart:"
-            " kubectl get nodes -o json 2>errors.txt >nodes.json"
-        )
+def _refuse(source: Source, first: str) -> NoReturn:
+    """Say what a file is that does not begin as a JSON object does."""
+    if not first:
+        what = "is empty" if source.size == 0 else "holds nothing but white space"
+        raise NotNodesError(f"{what}; {MAKE_IT}")
+    text = source.ahead(65536)
+    if _is_binary(text[:1024].encode("utf-8", "replace")):
+        raise NotNodesError(f"is binary data, not JSON text; {MAKE_IT}")
+    if first in '["-tfn' + DIGITS:
+        _refuse_json(source, text)
+    _refuse_text(text)
+    raise NotNodesError(f"is not JSON; it begins with: {_first_line(text)}; {MAKE_IT}")
 
 
-def _refuse_json(source: Source, first: str) -> NoReturn:
-    if first not in '["-tfn' + DIGITS:
-        line = _sentence(source.text[:200].lstrip()[:60])
-        raise NotNodesError(f"is not JSON; it begins with: {line}; {MAKE_IT}")
-    value = source.value()
-    source.finish()
+def _refuse_json(source: Source, text: str) -> None:
+    """Refuse what is JSON, but no object; return where it turns out to be other text."""
+    try:
+        value = source.value()
+        source.finish()
+    except NotNodesError:
+        _refuse_text(text)
+        if text[0] in '["':
+            raise
+        return
     if isinstance(value, list):
         raise NotNodesError(
             "is a bare JSON list, not a List object; wrap it: jq '{items: .}' FILE > nodes.json"
         )
     raise NotNodesError(f"is JSON, but {_json_type(value)} and not nodes; {MAKE_IT}")
+
+
+def _refuse_text(text: str) -> None:
+    """Refuse text of a known look."""
+    for starts, what in BEGINNINGS:
+        if text.startswith(starts):
+            raise NotNodesError(f"{what}; {MAKE_IT}")
+    lines = text.split("\n")
+    before = next((n for n, line in enumerate(lines) if line.startswith("{")), 0)
+    if before:
+        raise NotNodesError(
+            f"has {before} line{'s' if before > 1 else ''} before the JSON, the first:"
+            f" {_first_line(text)}; remove what is not JSON, or keep stderr apart:"
+            " kubectl get nodes -o json 2>errors.txt >nodes.json"
+        )
+    if text.startswith(COMPLAINTS):
+        raise NotNodesError(f"is an error message, not JSON: {_first_line(text)}; {MAKE_IT}")
+
+
+def _first_line(text: str) -> str:
+    return _sentence(text[:200].split("\n", 1)[0])
 
 
 def _is_binary(data: bytes) -> bool:

@@ -1,0 +1,253 @@
+"""The judgement: labels against what nodes advertise, and what the reasons say."""
+
+import pytest
+from tests.checker.support import Json, Result, dump, gpus, node, run_main
+
+A10 = "nvidia.com/GA102GL_A10"
+A10_12Q = "nvidia.com/NVIDIA_A10-12Q"
+GPU = "nvidia.com/gpu"
+MIG = "nvidia.com/mig-1g.10gb"
+NIC = "nvidia.com/mlnxnics"
+
+
+def judge(label: Json, allocatable: Json, *arguments: str, capacity: Json = None) -> Result:
+    result = run_main(dump(node("n", label, allocatable, capacity)), *arguments)
+    assert result.err == ""
+    assert result.lines == (["MISMATCH=n"] if result.code else ["OK=1"])
+    return result
+
+
+@pytest.mark.parametrize(
+    ("label", "names", "code"),
+    [
+        ("container", [GPU], 0),
+        ("container", [A10], 1),
+        ("container", [A10_12Q], 1),
+        ("container", [MIG], 1),
+        ("container", ["nvidia.com/gpu.shared"], 1),
+        ("container", [], 1),
+        ("container", [GPU, NIC], 1),
+        ("container", [GPU, MIG], 1),
+        ("vm-passthrough", [A10], 0),
+        ("vm-passthrough", ["nvidia.com/26b5"], 0),
+        ("vm-passthrough", [GPU], 1),
+        ("vm-passthrough", [A10_12Q], 1),
+        ("vm-passthrough", [MIG], 1),
+        ("vm-passthrough", [A10, "nvidia.com/AD102GL_L40S"], 1),
+        ("vm-vgpu", [A10_12Q], 0),
+        ("vm-vgpu", [A10], 1),
+        ("vm-vgpu", [GPU], 1),
+        ("vm-vgpu", [A10_12Q, "nvidia.com/NVIDIA_A10-4Q"], 1),
+        ("vm-vgpu", [A10_12Q, GPU], 1),
+        ("Container", [GPU], 1),
+        ("container ", [GPU], 1),
+        ("", [GPU], 1),
+        ("vm-gpu", [A10_12Q], 1),
+        (5, [GPU], 1),
+        (True, [GPU], 1),
+        (["container"], [GPU], 1),
+        ({"a": {}}, [GPU], 1),
+    ],
+)
+def test_strict_rule(label: Json, names: list[str], code: int) -> None:
+    allocatable: dict[str, str] = {"cpu": "8", "amd.com/gpu": "4"}
+    assert judge(label, allocatable | dict.fromkeys(names, "2")).code == code
+
+
+def test_zero_is_absent() -> None:
+    assert judge("vm-passthrough", {GPU: "0", A10: "2", MIG: 0, NIC: None, A10_12Q: ""}).code == 0
+    assert judge("container", {GPU: "0"}).code == 1
+
+
+def test_unreadable_quantity_is_present_and_named() -> None:
+    assert judge("container", {GPU: "many"}).code == 0
+    result = judge("container", {GPU: "4", A10: "some thing"})
+    assert rf"{A10}=some\x20thing (device model, a quantity that cannot be read)" in result.out
+
+
+@pytest.mark.parametrize("missing", ["absent", "null"])
+def test_capacity_where_there_is_no_allocatable(missing: str) -> None:
+    item = node("n", "container", capacity={GPU: "4"})
+    if missing == "null":
+        item["status"] = {"allocatable": None, "capacity": {GPU: "4"}}
+    assert run_main(dump(item)).out == "OK=1\n"
+    wrong = judge("vm-vgpu", None, capacity={GPU: "4"})
+    assert "in capacity: the node has no allocatable" in wrong.out
+
+
+def test_empty_allocatable_is_an_answer() -> None:
+    result = judge("container", {}, capacity={GPU: "4"})
+    assert result.code == 1
+    assert "capacity still has nvidia.com/gpu=4" in result.out
+
+
+def test_text_elsewhere_never_counts() -> None:
+    item = node("n", "container", {GPU: "1"})
+    item["metadata"] = {
+        "name": "n",
+        "labels": {"nvidia.com/gpu.workload.config": "container", A10: "1"},
+        "annotations": {A10_12Q: "4", "status": '{"allocatable":{"nvidia.com/GA102GL_A10":"1"}}'},
+        "managedFields": [{"fieldsV1": {"f:status": {"f:allocatable": {f"f:{A10}": {}}}}}],
+    }
+    item["allocatable"] = {A10: "3"}
+    assert run_main(dump(item)).out == "OK=1\n"
+
+
+def test_names_are_case_sensitive_and_anchored() -> None:
+    others = {
+        "Nvidia.com/gpu": "1",
+        "x.nvidia.com/gpu": "1",
+        " nvidia.com/gpu": "1",
+        "nvidia.com": "1",
+    }
+    assert judge("container", {GPU: "1", **others}).code == 0
+
+
+class TestAccept:
+    MIGS = ("--accept", "container=nvidia.com/mig-*")
+
+    def test_one_several_and_beside_the_own_name(self) -> None:
+        for names in ([MIG], [MIG, "nvidia.com/mig-2g.20gb"], [MIG, GPU]):
+            assert judge("container", dict.fromkeys(names, "1"), *self.MIGS).code == 0
+
+    def test_only_for_its_label(self) -> None:
+        assert judge("vm-passthrough", {MIG: "1"}, *self.MIGS).code == 1
+
+    def test_others_still_count(self) -> None:
+        assert judge("container", {MIG: "1", A10: "1"}, *self.MIGS).code == 1
+
+    def test_two_own_names_are_still_two(self) -> None:
+        models = {A10: "1", "nvidia.com/AD102GL_L40S": "1", "nvidia.com/pgpu": "1"}
+        accept = ("--accept", "vm-passthrough=nvidia.com/pgpu")
+        assert judge("vm-passthrough", models, *accept).code == 1
+        del models[A10]
+        assert judge("vm-passthrough", models, *accept).code == 0
+
+    def test_nothing_is_still_a_mismatch(self) -> None:
+        assert judge("container", {MIG: "0"}, *self.MIGS).code == 1
+
+    def test_does_not_make_a_label_value_valid(self) -> None:
+        assert judge("Container", {MIG: "1"}, *self.MIGS).code == 1
+
+    def test_repeats_and_equals_signs(self) -> None:
+        names = {"nvidia.com/a=b": "1", MIG: "1"}
+        options = ("--accept=container=nvidia.com/a=?", "--accept=container=nvidia.com/mig-*")
+        assert judge("container", names, *options).code == 0
+
+    def test_case_counts_and_the_whole_name(self) -> None:
+        for pattern in ("nvidia.com/MIG-*", "mig-*", "nvidia.com/mig"):
+            assert judge("container", {MIG: "1"}, "--accept", f"container={pattern}").code == 1
+
+
+class TestIgnore:
+    def test_leaves_names_out(self) -> None:
+        names = {GPU: "8", NIC: "8", "nvidia.com/nvswitch": "4"}
+        assert judge("container", names, "--ignore", NIC).code == 1
+        options = ("--ignore", NIC, "--ignore=nvidia.com/nv*")
+        assert judge("container", names, *options).code == 0
+
+    def test_nothing_left_is_a_mismatch(self) -> None:
+        assert judge("container", {GPU: "8"}, "--ignore", "*").code == 1
+
+    def test_wins_over_accept(self) -> None:
+        options = ("--ignore", MIG, "--accept", f"container={MIG}")
+        assert judge("container", {MIG: "1"}, *options).code == 1
+
+
+@pytest.mark.parametrize(
+    ("label", "meant"),
+    [
+        ("vm-gpu", "vm-vgpu"),
+        ("vgpu", "vm-vgpu"),
+        ("VM-vGPU", "vm-vgpu"),
+        ("vm_passthrough", "vm-passthrough"),
+        ("passthrough", "vm-passthrough"),
+        ("vm-passtrough", "vm-passthrough"),
+        ("vm-container", "container"),
+        ("containers", "container"),
+        ("Container", "container"),
+        (" container", "container"),
+    ],
+)
+def test_near_value_is_named(label: str, meant: str) -> None:
+    out = judge(label, {GPU: "1"}).out
+    assert "silently falls back to its default" in out
+    assert f"did you mean {meant}?" in out
+
+
+@pytest.mark.parametrize("label", ["", "none", "x" * 5000, "\u00e9", "true"])
+def test_no_near_value_is_invented(label: str) -> None:
+    out = judge(label, {GPU: "1"}).out
+    assert "silently falls back to its default" in out
+    assert "did you mean" not in out
+
+
+@pytest.mark.parametrize(
+    ("label", "allocatable", "words"),
+    [
+        ("vm-passthrough", {GPU: "8"}, "still advertises what container would"),
+        ("container", {A10: "2"}, "still advertises what vm-passthrough would"),
+        ("container", {A10_12Q: "2"}, "still advertises what vm-vgpu would"),
+        ("vm-passthrough", {MIG: "7"}, "still advertises what container would"),
+        ("vm-vgpu", {"nvidia.com/NVIDIA_A10-12q": "2"}, "profile in the wrong case"),
+        ("vm-vgpu", {"nvidia.com/GRID_T4_2Q": "2"}, "with _ where - belongs"),
+        ("vm-vgpu", {"nvidia.com/NVIDIA_A10-12": "2"}, "without its series letter"),
+        ("container", {MIG: "7"}, "--accept container='nvidia.com/mig-*'"),
+        (
+            "container",
+            {"nvidia.com/gpu.shared": "7"},
+            "--accept container=nvidia.com/gpu.shared",
+        ),
+        ("container", {GPU: "8", NIC: "8"}, f"--ignore {NIC}"),
+        (
+            "vm-passthrough",
+            {A10: "1", "nvidia.com/GA102_High_Definition_Audio_Controller": "1"},
+            "--ignore nvidia.com/GA102_High_Definition_Audio_Controller",
+        ),
+        ("container", {"nvidia.com/vgpu-number": "10"}, "another device plugin"),
+        ("vm-vgpu", {A10_12Q: "1", "nvidia.com/GRID_T4-2Q": "1"}, "one kind of GPU work"),
+        ("container", {GPU: "0"}, "registered, but with no device"),
+        ("container", {}, "no device plugin has registered"),
+        ("container", None, "no device plugin has registered"),
+    ],
+)
+def test_likely_cause(label: str, allocatable: Json, words: str) -> None:
+    assert words in judge(label, allocatable).out
+
+
+def test_plugin_gone() -> None:
+    out = judge("vm-vgpu", {A10_12Q: "0"}, capacity={A10_12Q: "16", "cpu": "4"}).out
+    assert f"capacity still has {A10_12Q}=16: the device plugin is gone" in out
+    assert "cpu" not in out
+
+
+def test_reason_has_label_names_quantities_and_expectation() -> None:
+    out = judge("container", {GPU: "8", A10: 2}).out
+    assert out == (
+        "MISMATCH=n label container; expected nvidia.com/gpu alone; advertises"
+        " nvidia.com/GA102GL_A10=2 (device model), nvidia.com/gpu=8 (container);"
+        " if those are no GPUs (NICs, switches, sound): --ignore nvidia.com/GA102GL_A10\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["x'; rm -rf ~; '", "$(reboot)", "a b", "`id`", "\u202e"])
+def test_no_command_is_suggested_with_a_name_that_a_shell_would_obey(name: str) -> None:
+    out = judge("container", {GPU: "8", f"nvidia.com/{name}": "1"}).out
+    assert "--ignore" not in out
+
+
+def test_a_flood_of_names_is_not_all_shown() -> None:
+    out = judge("container", {f"nvidia.com/m{n:05}": "1" for n in range(5000)}).out
+    assert "and 4988 more" in out
+    assert len(out) < 2000
+
+
+def test_order_is_the_files_and_unlabelled_nodes_do_not_count() -> None:
+    nodes = [
+        node("z", "container", gpus(A10="1")),
+        node("y", None, gpus(A10="1")),
+        node("x", "container", gpus(gpu="1")),
+        node("a", "vm-vgpu", gpus(gpu="1")),
+    ]
+    assert run_main(dump(*nodes)).lines == ["MISMATCH=z", "MISMATCH=a"]
+    assert run_main(dump(*nodes[1:3])).out == "OK=1\n"
