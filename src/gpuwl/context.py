@@ -8,7 +8,7 @@ from gpuwl.artifacts import Artifacts
 from gpuwl.changes import Changes
 from gpuwl.cluster import ReadOnlyCluster
 from gpuwl.errors import SetupError
-from gpuwl.names import LabNode
+from gpuwl.names import LabNode, LabPod
 
 Object = dict[str, Any]
 
@@ -37,7 +37,9 @@ class Context:
         """Read a Pod of the lab's namespace, None where there is none."""
         return self.cluster.find(paths.pod(name))
 
-    def advertises(self, node_name: str, resource: str) -> bool:
-        """Tell whether a node of the cluster has an amount of the resource that is not zero."""
-        found = self.cluster.find(paths.node(node_name))
-        return bool(found) and resource in objects.advertised(found or {})
+    def is_placed(self, pod: Object, lab_pod: LabPod) -> bool:
+        """Tell whether the scheduler put a Pod on a node that advertises what the Pod asks for."""
+        if not objects.is_scheduled(pod):
+            return False
+        node = self.cluster.find(paths.node(objects.node_of(pod)))
+        return node is not None and lab_pod.resource in objects.advertised(node)

@@ -4,12 +4,14 @@ from typing import Any
 
 import yaml
 
-from gpuwl.names import CONTAINER_NAME, IMAGE, LABEL_KEY, NAMESPACE, LabPod
+from gpuwl.names import CONTAINER_NAME, IMAGE, LABEL_KEY, NAMESPACE, PREFIX, LabPod
 
 Object = dict[str, Any]
 
 _DEFAULT_TOLERATIONS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 """What the admission plugin DefaultTolerationSeconds adds to every Pod."""
+_LIMIT_RANGER = "kubernetes.io/limit-ranger"
+"""The annotation by which the admission plugin LimitRanger says that it set defaults."""
 
 
 def pod(lab_pod: LabPod) -> Object:
@@ -40,28 +42,64 @@ def to_yaml(manifest: Object) -> str:
 
 def asks_the_same(found: Object, lab_pod: LabPod) -> bool:
     """Tell whether a Pod of the cluster asks the scheduler for exactly what the lab's Pod does."""
-    return _request(found) == _request(pod(lab_pod))
+    return not deviations(found, lab_pod)
+
+
+def deviations(found: Object, lab_pod: LabPod) -> dict[str, tuple[Any, Any]]:
+    """Return what a Pod of the cluster asks otherwise: part of the spec → (expected, found)."""
+    expected, there = _request(pod(lab_pod)), _request(found)
+    return {
+        part: (expected[part], there[part]) for part in expected if expected[part] != there[part]
+    }
+
+
+def holds_otherwise(found: Object, lab_pod: LabPod, resource: str) -> bool:
+    """Tell whether a Pod of the cluster asks for another amount of a resource than it should."""
+    return _amounts(found, resource) != _amounts(pod(lab_pod), resource)
+
+
+def _amounts(manifest: Object, resource: str) -> list[str]:
+    spec = manifest["spec"]
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    limits = [(c.get("resources") or {}).get("limits") or {} for c in containers]
+    return [str(amounts[resource]) for amounts in limits if resource in amounts]
 
 
 def _request(manifest: Object) -> Object:
     """Return the parts of a Pod that decide where it may go, with the server's defaults left out."""
     spec = manifest["spec"]
+    defaulted = _LIMIT_RANGER in (manifest["metadata"].get("annotations") or {})
+    containers = [_container(c, defaulted=defaulted) for c in spec.get("containers") or ()]
     return {
-        "containers": [_container(c) for c in spec.get("containers") or ()],
+        "containers": containers,
         "initContainers": spec.get("initContainers") or [],
         "nodeSelector": spec.get("nodeSelector") or {},
         "affinity": spec.get("affinity") or {},
-        "scheduler": spec.get("schedulerName", "default-scheduler"),
-        "gates": spec.get("schedulingGates") or [],
-        "spread": spec.get("topologySpreadConstraints") or [],
-        "tolerations": [
-            t for t in spec.get("tolerations") or () if t.get("key") not in _DEFAULT_TOLERATIONS
-        ],
+        "schedulerName": spec.get("schedulerName", "default-scheduler"),
+        "schedulingGates": spec.get("schedulingGates") or [],
+        "topologySpreadConstraints": spec.get("topologySpreadConstraints") or [],
+        "tolerations": [t for t in spec.get("tolerations") or () if not _is_added(t, containers)],
     }
 
 
-def _container(container: Object) -> tuple[str, str, Object, Object]:
+def _is_added(toleration: Object, containers: list[Any]) -> bool:
+    """Tell whether an admission plugin adds this toleration to such a Pod.
+
+    ExtendedResourceToleration, where it is on, adds one for each extended resource that is asked for
+    (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/).
+    """
+    key = toleration.get("key")
+    for_resource = toleration.get("operator") == "Exists" and any(key in c[2] for c in containers)
+    return key in _DEFAULT_TOLERATIONS or for_resource
+
+
+def _container(container: Object, *, defaulted: bool) -> tuple[str, str, Object, Object]:
     resources = container.get("resources") or {}
-    limits = {key: str(value) for key, value in (resources.get("limits") or {}).items()}
-    requests = {key: str(value) for key, value in (resources.get("requests") or limits).items()}
-    return container["name"], container["image"], limits, requests
+    limits = _quantities(resources.get("limits"), gpus_only=defaulted)
+    requests = _quantities(resources.get("requests"), gpus_only=defaulted)
+    return container["name"], container["image"], limits, requests or limits
+
+
+def _quantities(amounts: Object | None, *, gpus_only: bool) -> Object:
+    found = {name: str(amount) for name, amount in (amounts or {}).items()}
+    return {name: q for name, q in found.items() if not gpus_only or name.startswith(PREFIX)}

@@ -19,6 +19,13 @@ def gpu_resources(node: Object, field: str = "allocatable") -> dict[str, str]:
     return {name: amount for name, amount in amounts.items() if name.startswith(PREFIX)}
 
 
+def values(node: Object, field: str) -> dict[str, str]:
+    """Return the `labels` of a node, or the `capacity` or `allocatable` of its status."""
+    holder = node["metadata"] if field == "labels" else node.get("status") or {}
+    found: dict[str, str] = holder.get(field) or {}
+    return found
+
+
 def advertised(node: Object) -> dict[str, str]:
     """Return the nvidia.com/ names that count for the scheduler: allocatable and not zero."""
     return {name: amount for name, amount in gpu_resources(node).items() if amount != "0"}
@@ -37,6 +44,11 @@ def phase_of(item: Object) -> str:
 def is_terminating(item: Object) -> bool:
     """Tell whether an object is being deleted."""
     return bool(item["metadata"].get("deletionTimestamp"))
+
+
+def is_over(pod: Object) -> bool:
+    """Tell whether a Pod is being deleted or has run its course: it holds its place no longer."""
+    return is_terminating(pod) or phase_of(pod) in {"Succeeded", "Failed"}
 
 
 def condition(item: Object, kind: str) -> Object:

@@ -18,11 +18,7 @@ def place(ctx: Context, lab_pod: LabPod) -> Object:
 
     Raises WaitTimeoutError with the scheduler's own message where no node takes it in time.
     """
-
-    def keep(pod: Object) -> bool:
-        return objects.is_scheduled(pod) and ctx.advertises(objects.node_of(pod), lab_pod.resource)
-
-    apply(ctx, lab_pod, keep=keep)
+    apply(ctx, lab_pod, keep=lambda pod: ctx.is_placed(pod, lab_pod))
     return wait_for(ctx, lab_pod, "True")
 
 

@@ -2,7 +2,7 @@
 
 from gpuwl import manifests, objects, paths
 from gpuwl.context import Context
-from gpuwl.names import NAMESPACE, LabPod
+from gpuwl.names import NAMESPACE, LabPod, lab_nodes
 from gpuwl.step import Requirement
 
 
@@ -26,25 +26,30 @@ def labels() -> Requirement:
 
 
 def resource(index: int) -> Requirement:
-    """Require that the lab's node of that index advertises its resource."""
-    from_table = ("nvidia.com/gpu", "the device model", "the vGPU profile")[index]
+    """Require that of the lab's nodes the one of that index alone advertises its resource.
+
+    Where another one does too, as after a change of use, the scheduler may choose that one.
+    """
+    lab_node = lab_nodes()[index]
 
     def holds(ctx: Context) -> bool:
-        node = ctx.nodes[index]
-        return node.resource in objects.advertised(ctx.node(node))
+        holders = [n for n in ctx.nodes if lab_node.resource in objects.advertised(ctx.node(n))]
+        return holders == [ctx.nodes[index]]
 
-    return Requirement(f"a node that advertises {from_table}", 3, holds)
+    what = f"{lab_node.resource} on the {lab_node.value} node and on no other node of the lab"
+    return Requirement(what, 3, holds)
 
 
 def placed(lab_pod: LabPod, step: int) -> Requirement:
-    """Require that an earlier step's Pod has its node."""
+    """Require that an earlier step's Pod is where the scheduler put it for its resource."""
 
     def holds(ctx: Context) -> bool:
         found = ctx.pod(lab_pod.name)
         return (
             found is not None
-            and objects.is_scheduled(found)
+            and not objects.is_over(found)
             and manifests.asks_the_same(found, lab_pod)
+            and ctx.is_placed(found, lab_pod)
         )
 
-    return Requirement(f"Pod {lab_pod.name} on a node", step, holds)
+    return Requirement(f"Pod {lab_pod.name} on a node that advertises its resource", step, holds)

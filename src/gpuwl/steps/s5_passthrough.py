@@ -5,16 +5,17 @@ from typing import Any
 from gpuwl import objects, placing, report, requirements
 from gpuwl.byhand import node_line, pod_lines, resource_line
 from gpuwl.context import Context
-from gpuwl.names import VMI_PASSTHROUGH
+from gpuwl.names import PREFIX, VMI_PASSTHROUGH
 from gpuwl.step import Nodes, Step, Why
 
 OUTPUT = "out/05-passthrough.txt"
 
 
 def render(pod: dict[str, Any]) -> str:
-    """Return the node of the Pod, and the resource that its container is limited to."""
+    """Return the node of the Pod, and the GPU resource that its container is limited to."""
     limits = pod["spec"]["containers"][0]["resources"]["limits"]
-    return report.pairs({"NODE": objects.node_of(pod), "RESOURCE": ",".join(limits)})
+    names = [name for name in limits if name.startswith(PREFIX)]  # a LimitRange adds others
+    return report.pairs({"NODE": objects.node_of(pod), "RESOURCE": ",".join(names)})
 
 
 def run(ctx: Context) -> None:
