@@ -27,6 +27,7 @@ class Artifacts:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.made: list[str] = []
+        self._obsolete: list[Path] = []
         self.before_write: Callable[[str, str], None] = lambda _relative, _digest: None
 
     @contextlib.contextmanager
@@ -39,7 +40,8 @@ class Artifacts:
         """
         with contextlib.ExitStack() as stack:
             with _explained(self.root):
-                stack.callback(_remove_empty, self._make_root())
+                stack.callback(lambda: _remove_empty(self._obsolete))
+                self._obsolete += self._make_root()
                 stack.enter_context(locking.held(self.root / LOCK, f"root {self.root}"))
             yield
 
@@ -111,11 +113,15 @@ class Artifacts:
             self.path(relative).unlink(missing_ok=True)
 
     def remove_folders(self, made: Iterable[str]) -> list[str]:
-        """Remove those of the folders that are empty, what a killed run left in them included."""
+        """Remove those of the folders that are empty, and return which went.
+
+        What a killed run left in them goes too. The root waits for the end of `claimed`.
+        """
         ours = [name for name in (*FOLDERS, ROOT) if name in set(made) and self.path(name).is_dir()]
         for name in ours:
             with _explained(self.path(name)):
                 self._sweep(name)
+        self._obsolete += [self.root] if ROOT in ours else []
         _remove_empty(self.path(name) for name in ours)
         return [name for name in ours if not self.path(name).exists()]
 

@@ -1,17 +1,22 @@
-"""Every change that the lab makes to a cluster: namespace, labels, resources, Pods."""
+"""Every change that the lab makes to a cluster: namespace, labels, resources, Pods.
+
+Each is journalled before it is made, with what was there before.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
-from gpuwl import manifests, objects, paths, waiting
+from gpuwl import manifests, objects, paths
 from gpuwl.cluster import Cluster
-from gpuwl.errors import ClusterError, SetupError, WaitTimeoutError
+from gpuwl.errors import ClusterError, SetupError
+from gpuwl.journal import THE_NAMESPACE, Change, Journal, pod_key
 from gpuwl.names import LABEL_KEY, NAMESPACE, PODS, LabNode, LabPod
+from gpuwl.removal import Removal
 
 Object = dict[str, Any]
 
 CREATE_TRIES = 3
-PASSING_POLL = 0.02
+FIELDS = ("capacity", "allocatable")
 
 
 class Changes:
@@ -21,10 +26,10 @@ class Changes:
     plane, which has no kube-controller-manager to finish the deletion of a namespace.
     """
 
-    def __init__(self, cluster: Cluster, *, timeout: float, own: bool) -> None:
+    def __init__(self, cluster: Cluster, journal: Journal, *, timeout: float, own: bool) -> None:
         self._cluster = cluster
-        self._timeout = timeout
-        self._own = own
+        self._journal = journal
+        self._removal = Removal(cluster, journal, timeout=timeout, own=own)
 
     def namespace(self) -> None:
         """Make the lab's namespace; one that is Terminating is waited for first.
@@ -33,79 +38,63 @@ class Changes:
         """
         found = self._cluster.find(paths.THE_NAMESPACE)
         if found and objects.is_terminating(found):
-            self._outlast_namespace(found)
+            self._removal.outlast(found)
             found = None
         if found is None:
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-            self._create(paths.NAMESPACES, body)
+            self._create(paths.NAMESPACES, body, THE_NAMESPACE)
 
     def label(self, lab_node: LabNode) -> None:
         """Set the workload label of a node, whatever it was."""
-        body = {"metadata": {"labels": {LABEL_KEY: lab_node.value}}}
-        self._cluster.merge_patch(paths.node(lab_node.name), body)
+        found = self._cluster.get(paths.node(lab_node.name))
+        changes = label_changes(found, lab_node)
+        self._journal.before(found, changes)
+        if changes:
+            self._cluster.merge_patch(paths.node(lab_node.name), _labels(changes))
 
     def advertise(self, lab_node: LabNode) -> None:
         """Set the node's resource in capacity and allocatable; its other nvidia.com/ names go."""
         found = self._cluster.get(paths.node(lab_node.name))
-        status = {
-            field: dict.fromkeys(objects.gpu_resources(found, field))
-            | {lab_node.resource: lab_node.amount}
-            for field in ("capacity", "allocatable")
-        }
-        self._cluster.merge_patch(f"{paths.node(lab_node.name)}/status", {"status": status})
+        changes = resource_changes(found, lab_node)
+        self._journal.before(found, changes)
+        if changes:
+            self._cluster.merge_patch(f"{paths.node(lab_node.name)}/status", _status(changes))
 
     def pod(self, lab_pod: LabPod, *, keep: Callable[[Object], bool]) -> None:
         """Make a Pod of the lab; the one that is there stays if it asks the same and `keep` says so.
 
         A Pod's resources are immutable, so a different one is deleted and created anew. Pods of the
-        lab that ask for something else than they should go too: they may hold what this one needs.
+        lab that hold more of this one's resource than they should go too: it may find none left.
         """
-        existing = {pod["metadata"]["name"]: pod for pod in self._pods()}
-        for other in self._deviating(existing, lab_pod):
-            self._remove(other)
+        existing = {pod["metadata"]["name"]: pod for pod in self._removal.pods()}
+        for other in self._usurpers(existing, lab_pod):
+            self._removal.pod(other)
         found = existing.get(lab_pod.name)
         if found and self._is_fit(found, lab_pod) and keep(found):
             return
         if found:
-            self._remove(found)
-        self._create(paths.PODS, manifests.pod(lab_pod))
+            self._removal.pod(found)
+        self._create(paths.PODS, manifests.pod(lab_pod), pod_key(lab_pod.name))
 
-    def _pods(self) -> list[Object]:
-        return list(self._cluster.get(paths.PODS).get("items") or ())
-
-    def _deviating(self, existing: dict[str, Object], besides: LabPod) -> list[Object]:
+    @staticmethod
+    def _usurpers(existing: dict[str, Object], besides: LabPod) -> list[Object]:
         others = [(existing.get(p.name), p) for p in PODS if p.name != besides.name]
-        return [pod for pod, lab_pod in others if pod and not self._is_fit(pod, lab_pod)]
+        return [
+            pod
+            for pod, lab_pod in others
+            if pod and manifests.holds_otherwise(pod, lab_pod, besides.resource)
+        ]
 
     @staticmethod
     def _is_fit(pod: Object, lab_pod: LabPod) -> bool:
-        over = objects.is_terminating(pod) or objects.phase_of(pod) in {"Succeeded", "Failed"}
-        return not over and manifests.asks_the_same(pod, lab_pod)
+        return not objects.is_over(pod) and manifests.asks_the_same(pod, lab_pod)
 
-    def _remove(self, pod: Object) -> None:
-        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-
-        def gone() -> bool | None:
-            found = self._cluster.find(paths.pod(name))
-            if found is None or found["metadata"]["uid"] != uid:
-                return True
-            # grace period 0: without a kubelet nobody else ends a bound Pod
-            self._cluster.delete(paths.pod(name), uid=uid, grace_period=0)
-            return None
-
-        if waiting.until(gone, seconds=self._timeout, every=PASSING_POLL) is None:
-            holders = ", ".join(pod["metadata"].get("finalizers") or ()) or "nothing it names"
-            raise WaitTimeoutError(
-                f"Pod {name} of an earlier attempt is still being deleted after "
-                f"{self._timeout:g} s; held by {holders}",
-                hint=f"kubectl get pod -n {NAMESPACE} {name} -o yaml",
-            )
-
-    def _create(self, collection: str, body: Object) -> None:
+    def _create(self, collection: str, body: Object, key: str) -> None:
         """Create a named object; one that exists is taken as the answer that got lost."""
+        self._journal.will_make(key)
         for left in reversed(range(CREATE_TRIES)):
             try:
-                self._cluster.create(collection, body)
+                self._journal.has_made(key, self._cluster.create(collection, body))
             except ClusterError as error:
                 if self._cluster.find(f"{collection}/{body['metadata']['name']}"):
                     return
@@ -124,35 +113,31 @@ class Changes:
                 hint="gpuwl step 1 waits for it and makes it anew",
             )
 
-    def _outlast_namespace(self, found: Object) -> None:
-        if self._own:
-            self._finish_namespace(found)
-        gone = waiting.until(self._namespace_is_gone, seconds=self._timeout)
-        if gone is None:
-            left = self._cluster.find(paths.THE_NAMESPACE) or found
-            raise SetupError(
-                f"namespace {NAMESPACE} is still Terminating after {self._timeout:g} s",
-                details=_holders(left),
-                hint=f"kubectl get namespace {NAMESPACE} -o yaml shows what holds it",
-            )
 
-    def _namespace_is_gone(self) -> bool | None:
-        found = self._cluster.find(paths.THE_NAMESPACE)
-        return None if found and objects.is_terminating(found) else True
-
-    def _finish_namespace(self, found: Object) -> None:
-        """Do what kube-controller-manager does elsewhere: empty the namespace, then release it."""
-        for pod in self._pods():
-            self._remove(pod)
-        released = {**found, "spec": {"finalizers": []}}
-        released["metadata"] = {"name": NAMESPACE, "uid": found["metadata"]["uid"]}
-        self._cluster.replace(f"{paths.THE_NAMESPACE}/finalize", released)
+def label_changes(node: Object, lab_node: LabNode) -> list[Change]:
+    """Return what setting the workload label would change on a node."""
+    was = objects.label_of(node)
+    return [Change("labels", LABEL_KEY, was, lab_node.value)] if was != lab_node.value else []
 
 
-def _holders(namespace: Object) -> list[str]:
-    conditions = (namespace.get("status") or {}).get("conditions") or ()
-    texts = [
-        f"{c.get('type')}: {c.get('message')}" for c in conditions if c.get("status") == "True"
+def resource_changes(node: Object, lab_node: LabNode) -> list[Change]:
+    """Return what advertising the lab's resource, and it alone, would change on a node."""
+    return [
+        Change(field, name, found.get(name), wanted.get(name))
+        for field in FIELDS
+        for found in [objects.gpu_resources(node, field)]
+        for wanted in [{lab_node.resource: lab_node.amount}]
+        for name in sorted(found | wanted)
+        if found.get(name) != wanted.get(name)
     ]
-    finalizers = namespace["spec"].get("finalizers") or []
-    return texts or [f"finalizers: {', '.join(finalizers) or 'none'}; no controller reports on it"]
+
+
+def _labels(changes: list[Change]) -> Object:
+    return {"metadata": {"labels": {change.name: change.to for change in changes}}}
+
+
+def _status(changes: list[Change]) -> Object:
+    status: Object = {}
+    for change in changes:
+        status.setdefault(change.field, {})[change.name] = change.to
+    return {"status": status}

@@ -107,6 +107,12 @@ class ReadOnlyCluster:
         """How many requests were sent so far, repeated ones included."""
         return self._requests
 
+    @property
+    def authority(self) -> bytes:
+        """The certificate authority of the server as the kubeconfig names it, empty for none."""
+        path = self._client.configuration.ssl_ca_cert
+        return Path(path).read_bytes() if path else b""
+
     def close(self) -> None:
         """Close the connections that were kept alive."""
         self._client.close()

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gpuwl import paths, target
 from gpuwl.errors import SetupError
@@ -12,25 +12,38 @@ from gpuwl.runfile import TargetRecord
 from gpuwl.target import Choice
 
 if TYPE_CHECKING:
-    from gpuwl.cluster import Cluster
+    from gpuwl.cluster import Cluster, ReadOnlyCluster
 
 Say = Callable[[str], None]
+Client = TypeVar("Client", bound="ReadOnlyCluster")
 
 LONGEST_REQUEST = 10.0
 """Limit of one request in seconds, where the limit of a wait is not even shorter."""
 
 
 @dataclass(frozen=True)
-class Connection:
-    """A cluster that answered, and what out/run.json says of it."""
+class ReadOnlyConnection:
+    """A cluster that answered and can only be looked at, and what out/run.json says of it."""
 
-    cluster: "Cluster"
+    cluster: "ReadOnlyCluster"
     record: TargetRecord
 
     @property
     def own(self) -> bool:
         """Tell whether it is a local control plane of ours."""
         return self.record.kind == "local"
+
+    @property
+    def local_name(self) -> str | None:
+        """The name of our local control plane, None for another cluster."""
+        return self.record.name if self.own else None
+
+
+@dataclass(frozen=True)
+class Connection(ReadOnlyConnection):
+    """A cluster that answered and may be changed."""
+
+    cluster: "Cluster"
 
 
 @contextlib.contextmanager
@@ -40,23 +53,33 @@ def connect(choice: Choice, *, timeout: float) -> Iterator[Connection]:
     Raises SetupError for a kubeconfig that cannot be used, ClusterError where the server does not
     answer.
     """
-    with contextlib.closing(_client(choice, min(timeout, LONGEST_REQUEST))) as cluster:
+    from gpuwl.cluster import Cluster  # heavy: a local control plane boots while it is imported
+
+    with contextlib.closing(_client(Cluster, choice, timeout)) as cluster:
         yield Connection(cluster, _record(cluster, _name(choice)))
 
 
-def _client(choice: Choice, limit: float) -> "Cluster":
-    from gpuwl.cluster import Cluster  # heavy: a local control plane boots while it is imported
+@contextlib.contextmanager
+def connect_to_read(choice: Choice, *, timeout: float) -> Iterator[ReadOnlyConnection]:
+    """Connect as `connect` does, with a client that cannot write."""
+    from gpuwl.cluster import ReadOnlyCluster
 
+    with contextlib.closing(_client(ReadOnlyCluster, choice, timeout)) as cluster:
+        yield ReadOnlyConnection(cluster, _record(cluster, _name(choice)))
+
+
+def _client(kind: type[Client], choice: Choice, timeout: float) -> Client:
+    limit = min(timeout, LONGEST_REQUEST)
     if choice.in_cluster:
-        return Cluster.in_cluster(request_timeout=limit)
-    return Cluster.from_kubeconfig(choice.kubeconfig, choice.context, request_timeout=limit)
+        return kind.in_cluster(request_timeout=limit)
+    return kind.from_kubeconfig(choice.kubeconfig, choice.context, request_timeout=limit)
 
 
 def _name(choice: Choice) -> str:
     return "in-cluster" if choice.in_cluster else choice.context or "current context"
 
 
-def _record(cluster: "Cluster", name: str) -> TargetRecord:
+def _record(cluster: "ReadOnlyCluster", name: str) -> TargetRecord:
     version = str(cluster.get(paths.VERSION).get("gitVersion", "unknown"))
     ours = target.local_name(cluster.server)
     if ours:
@@ -64,7 +87,7 @@ def _record(cluster: "Cluster", name: str) -> TargetRecord:
     return TargetRecord("cluster", name, cluster.server, version)
 
 
-def check_nodes(connection: Connection, nodes: tuple[LabNode, ...]) -> None:
+def check_nodes(connection: ReadOnlyConnection, nodes: tuple[LabNode, ...]) -> None:
     """Raise SetupError, naming the nodes there are, where a node of the lab is missing."""
     missing = [n.name for n in nodes if connection.cluster.find(paths.node(n.name)) is None]
     if not missing:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from gpuwl.names import NODE_NAMES
+
 DEFAULT_TIMEOUT = 30.0
 
 
@@ -15,13 +17,19 @@ def default_root() -> Path:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person asked for. `timeout` is the limit of one wait in seconds."""
+    """What a person asked for. `timeout` is the limit of one wait in seconds.
+
+    `lab_nodes` are the nodes for container, vm-passthrough and vm-vgpu. `yes` goes on where gpuwl
+    would stop because a cluster is in real use.
+    """
 
     root: Path = field(default_factory=default_root)
     kubeconfig: Path | None = None
     context: str | None = None
     local: bool = False
     timeout: float = DEFAULT_TIMEOUT
-    output: Literal["text", "json"] = "text"
+    output: Literal["text", "json", "junit"] = "text"
     quiet: bool = False
     verbose: bool = False
+    lab_nodes: tuple[str, str, str] = NODE_NAMES
+    yes: bool = False

@@ -1,19 +1,9 @@
 """The commands of the lab: run, step, steps, explain."""
 
-import contextlib
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import click
 
 from gpuwl.cli.app import App
 from gpuwl.cli.options import plane, shared
-
-if TYPE_CHECKING:
-    from gpuwl.artifacts import Artifacts
-    from gpuwl.connection import Connection
-    from gpuwl.target import Choice
 
 LAST = 8
 NUMBER = click.IntRange(1, LAST)
@@ -37,7 +27,7 @@ def run(app: App, everything: bool, first: int | None, last: int | None, rm: boo
     if first > last:
         raise click.UsageError(f"--from {first} is behind --to {last}")
     app.command = "run"
-    return _run_steps(app, first, last, rm=rm)
+    return _run(app, first, last, rm=rm)
 
 
 @click.command()
@@ -48,7 +38,7 @@ def run(app: App, everything: bool, first: int | None, last: int | None, rm: boo
 def step(app: App, number: int) -> int:
     """Run step N alone, once what it needs is there."""
     app.command = "step"
-    return _run_steps(app, number, number)
+    return _run(app, number, number)
 
 
 @click.command()
@@ -83,69 +73,8 @@ def explain(app: App, number: int | None) -> int:
     return 0
 
 
-def _run_steps(app: App, first: int, last: int, *, rm: bool = False) -> int:
-    from gpuwl import locking, target
-    from gpuwl.artifacts import Artifacts
+def _run(app: App, first: int, last: int, *, rm: bool = False) -> int:
+    from gpuwl.cli import running
 
-    choice = target.choose(app.settings)
-    artifacts = Artifacts(app.settings.root)
-    artifacts.check()
-    with (
-        artifacts.claimed(),
-        _up(app, choice, rm=rm) as usable,
-        _connected(app, usable) as connection,
-        locking.target_held(connection.cluster.server),
-    ):
-        _run_on(app, connection, artifacts, (first, last))
+    running.run_steps(app, (first, last), rm=rm)
     return 0
-
-
-@contextlib.contextmanager
-def _up(app: App, choice: "Choice", *, rm: bool) -> "Iterator[Choice]":
-    """Yield a choice whose target is up; with `rm` a control plane we started goes afterwards."""
-    if not choice.local:
-        yield choice
-        return
-    from gpuwl.cli import localplane
-
-    up = localplane.ensure_up(app, choice.reason)
-    try:
-        yield replace(choice, kubeconfig=str(up.plane.kubeconfig))
-    finally:
-        if rm and up.started:
-            localplane.down(app, up.plane.name)
-
-
-@contextlib.contextmanager
-def _connected(app: App, choice: "Choice") -> "Iterator[Connection]":
-    """Yield the target once it answered, said which it is and was found to have the nodes."""
-    from gpuwl import connection
-    from gpuwl.cli import progress
-    from gpuwl.names import lab_nodes
-
-    with connection.connect(choice, timeout=app.settings.timeout) as connected:
-        app.payload["target"] = progress.target_data(connected.record)
-        progress.print_target(app.reporter, connected.record)
-        connection.check_nodes(connected, lab_nodes())
-        yield connected
-
-
-def _run_on(
-    app: App, connected: "Connection", artifacts: "Artifacts", span: tuple[int, int]
-) -> None:
-    from gpuwl.changes import Changes
-    from gpuwl.cli import progress
-    from gpuwl.context import Context
-    from gpuwl.names import lab_nodes
-    from gpuwl.runfile import RunFile
-    from gpuwl.runner import Runner, choose
-    from gpuwl.steps import STEPS
-
-    timeout = app.settings.timeout
-    changes = Changes(connected.cluster, timeout=timeout, own=connected.own)
-    ctx = Context(connected.cluster, changes, artifacts, lab_nodes(), timeout)
-    watching = progress.Watching(app.reporter)
-    app.payload["steps"] = watching.documents
-    Runner(ctx, watching, RunFile(artifacts, connected.record)).run(choose(STEPS, *span))
-    progress.print_summary(app.reporter, artifacts, span)
-    app.reporter.more(f"{connected.cluster.requests} requests to the API server")

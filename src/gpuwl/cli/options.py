@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -60,11 +61,39 @@ class _Seconds(click.FloatRange):
         return seconds
 
 
+def _remember_output(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    """Refuse here what the top level took for `verify`, the one command that writes JUnit XML."""
+    _remember(context, parameter, value)
+    if context.ensure_object(App).settings.output == "junit":
+        raise click.UsageError("--output junit is for gpuwl verify alone", context)
+
+
+class _Nodes(click.ParamType[tuple[str, ...]]):
+    """Three different names of nodes, joined by commas."""
+
+    name = "nodes"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        names = tuple(name.strip() for name in str(value).split(","))
+        if len(names) != 3 or len(set(names)) != 3:
+            self.fail(f"{value!r} is not three different names, such as a,b,c", param, ctx)
+        for name in names:
+            if len(name) > 253 or not _NODE_NAME.fullmatch(name):
+                self.fail(f"{name!r} cannot be the name of a node", param, ctx)
+        return names
+
+
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names
+_NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
 def _option(*names: str, variable: str, **more: Any) -> Decorator:  # noqa: ANN401 - click's own
+    more.setdefault("callback", _remember)
     return click.option(
         *names,
         expose_value=False,
-        callback=_remember,
         envvar=f"GPUWL_{variable}",
         show_envvar=True,
         **more,
@@ -72,6 +101,20 @@ def _option(*names: str, variable: str, **more: Any) -> Decorator:  # noqa: ANN4
 
 
 _FOLDER = _Path(path_type=Path)
+
+_OUTPUT = _option(
+    "--output",
+    variable="OUTPUT",
+    type=click.Choice(["text", "json"]),
+    callback=_remember_output,
+    help="json prints one document at the end.",
+)
+_OUTPUT_OR_JUNIT = _option(
+    "--output",
+    variable="OUTPUT",
+    type=click.Choice(["text", "json", "junit"]),
+    help="json prints one document at the end; junit is for verify.",
+)
 
 SHARED = (
     _option("--root", variable="ROOT", type=_FOLDER, metavar="DIR", help="Where the files go."),
@@ -97,12 +140,7 @@ SHARED = (
         metavar="SECONDS",
         help="Limit of one wait (30).",
     ),
-    _option(
-        "--output",
-        variable="OUTPUT",
-        type=click.Choice(["text", "json"]),
-        help="json prints one document at the end.",
-    ),
+    _OUTPUT,
     _option("-q", "--quiet", variable="QUIET", is_flag=True, help="Results and errors only."),
     _option(
         "-v",
@@ -130,6 +168,26 @@ PLANE = (
 )
 
 
+LAB_NODES = (
+    _option(
+        "--lab-nodes",
+        variable="LAB_NODES",
+        type=_Nodes(),
+        metavar="A,B,C",
+        help="Nodes for container, vm-passthrough, vm-vgpu instead of lab-node-0 to 2.",
+    ),
+)
+CONSENT = (
+    _option(
+        "-y",
+        "--yes",
+        variable="YES",
+        is_flag=True,
+        help="Go on where a cluster is in real use.",
+    ),
+)
+
+
 def with_options(options: Iterable[Decorator]) -> Decorator:
     """Return a decorator that adds options in the given order."""
 
@@ -142,4 +200,7 @@ def with_options(options: Iterable[Decorator]) -> Decorator:
 
 
 shared = with_options(SHARED)
+shared_or_junit = with_options([_OUTPUT_OR_JUNIT if one is _OUTPUT else one for one in SHARED])
 plane = with_options(PLANE)
+lab_nodes = with_options(LAB_NODES)
+consent = with_options(CONSENT)

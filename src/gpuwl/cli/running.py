@@ -1,0 +1,97 @@
+"""From the options of `run` and `step` to steps that run: target, locks, checks, journal."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpuwl.cli.app import App
+
+if TYPE_CHECKING:
+    from gpuwl.artifacts import Artifacts
+    from gpuwl.connection import Connection
+    from gpuwl.journal import Journal
+    from gpuwl.target import Choice
+
+Span = tuple[int, int]
+"""The numbers of the first and the last step."""
+
+
+def run_steps(app: App, span: Span, *, rm: bool) -> None:
+    """Run steps on the target that the options mean; `rm` stops what was started for it."""
+    from gpuwl import target
+    from gpuwl.artifacts import Artifacts
+
+    choice = target.choose(app.settings)
+    artifacts = Artifacts(app.settings.root)
+    artifacts.check()
+    with (
+        artifacts.claimed(),
+        _up(app, choice, rm=rm) as usable,
+        _connected(app, usable) as connection,
+        _journal(connection) as journal,
+    ):
+        _run_on(app, connection, journal, artifacts, span)
+
+
+@contextlib.contextmanager
+def _up(app: App, choice: "Choice", *, rm: bool) -> "Iterator[Choice]":
+    """Yield a choice whose target is up; with `rm` a control plane we started goes afterwards."""
+    if not choice.local:
+        yield choice
+        return
+    from gpuwl.cli import localplane
+
+    up = localplane.ensure_up(app, choice.reason)
+    try:
+        yield replace(choice, kubeconfig=str(up.plane.kubeconfig))
+    finally:
+        if rm and up.started:
+            localplane.down(app, up.plane.name)
+
+
+@contextlib.contextmanager
+def _connected(app: App, choice: "Choice") -> "Iterator[Connection]":
+    """Yield the target once it answered, said which it is and was found to have the nodes."""
+    from gpuwl import connection
+    from gpuwl.cli import progress
+    from gpuwl.names import lab_nodes
+
+    with connection.connect(choice, timeout=app.settings.timeout) as connected:
+        app.payload["target"] = progress.target_data(connected.record)
+        progress.print_target(app.reporter, connected.record)
+        connection.check_nodes(connected, lab_nodes())
+        yield connected
+
+
+@contextlib.contextmanager
+def _journal(connected: "Connection") -> "Iterator[Journal]":
+    """Hold the target, which the journal belongs to, and yield the journal."""
+    from gpuwl import journal, locking
+
+    with (
+        locking.target_held(connected.cluster.server),
+        journal.opened(connected.cluster, connected.local_name) as entries,
+    ):
+        yield entries
+
+
+def _run_on(
+    app: App, connected: "Connection", journal: "Journal", artifacts: "Artifacts", span: Span
+) -> None:
+    from gpuwl.changes import Changes
+    from gpuwl.cli import progress
+    from gpuwl.context import Context
+    from gpuwl.names import lab_nodes
+    from gpuwl.runfile import RunFile
+    from gpuwl.runner import Runner, choose
+    from gpuwl.steps import STEPS
+
+    timeout = app.settings.timeout
+    changes = Changes(connected.cluster, journal, timeout=timeout, own=connected.own)
+    ctx = Context(connected.cluster, changes, artifacts, lab_nodes(), timeout)
+    watching = progress.Watching(app.reporter)
+    app.payload["steps"] = watching.documents
+    Runner(ctx, watching, RunFile(artifacts, connected.record)).run(choose(STEPS, *span))
+    progress.print_summary(app.reporter, artifacts, span)
+    app.reporter.more(f"{connected.cluster.requests} requests to the API server")

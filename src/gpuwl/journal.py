@@ -1,0 +1,246 @@
+"""What gpuwl changed on a cluster and what was there before, written down before each change.
+
+The document, version 1, for one cluster:
+
+    {"version": 1, "gpuwl": "0.1.0", "server": "https://…",
+     "made": {"Namespace/gpu-vm": uid or null, "Pod/job-container": uid or null},
+     "values": [{"node": …, "uid": …, "field": "labels", "capacity" or "allocatable", "name": …,
+                 "was": "8" or null where there was none, "ours": ["4"]}],
+     "removed": [{"object": "Pod/job-container", "uid": …}]}
+
+A `uid` of null means that the object was about to be made: the answer may have got lost. `was` is the
+value before the first change, however many runs followed; `ours` are the values that gpuwl set.
+`removed` are objects of others that had to go, which cannot be brought back.
+"""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuwl import __version__, folders, objects, paths
+from gpuwl.artifacts import replace_file
+from gpuwl.controlplane import state
+from gpuwl.errors import ClusterError, SetupError
+from gpuwl.names import NAMESPACE
+
+if TYPE_CHECKING:
+    from gpuwl.cluster import ReadOnlyCluster
+
+Object = dict[str, Any]
+
+VERSION = 1
+MODE = 0o600
+FOLDER = ".journal"
+LOCAL_FILE = "journal.json"
+CLUSTER_IDENTITY = f"{paths.NAMESPACES}/kube-system"
+THE_NAMESPACE = f"Namespace/{NAMESPACE}"
+MANAGER = "gpuwl"
+"""The field manager of what we make: the server takes it from the user agent, up to the `/`."""
+
+
+def pod_key(name: str) -> str:
+    """Return the key of a Pod in the lab's namespace."""
+    return f"Pod/{name}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A value of a node that is to change; None stands for none.
+
+    `field` is `labels`, `capacity` or `allocatable`, `name` the label's or resource's.
+    """
+
+    field: str
+    name: str
+    was: str | None
+    to: str | None
+
+
+@dataclass
+class Value:
+    """A value of a node that was changed; see the module's text."""
+
+    node: str
+    uid: str
+    field: str
+    name: str
+    was: str | None
+    ours: list[str | None]
+
+
+@dataclass
+class Journal:
+    """The journal of one cluster. Raises SetupError where it cannot be written.
+
+    `durable` says whether it has to outlive a power cut, as a real cluster does and our own control
+    plane does not.
+    """
+
+    path: Path
+    server: str
+    durable: bool = True
+    made: dict[str, str | None] = field(default_factory=dict)
+    values: list[Value] = field(default_factory=list)
+    removed: list[dict[str, str]] = field(default_factory=list)
+    _saved: str = ""
+
+    def before(self, node: Object, changes: Iterable[Change]) -> None:
+        """Take down what a node's values were. A node made anew since starts without a past."""
+        name, uid = node["metadata"]["name"], node["metadata"]["uid"]
+        self.values = [v for v in self.values if v.node != name or v.uid == uid]
+        for change in changes:
+            value = self._value(name, change) or self._begin(name, uid, change)
+            if change.to not in value.ours:
+                value.ours.append(change.to)
+        self.save()
+
+    def will_make(self, key: str) -> None:
+        """Take down that an object is about to be made, `Namespace/…` or `Pod/…`."""
+        self.made[key] = None
+        self.save()
+
+    def has_made(self, key: str, made: Object) -> None:
+        """Take down which object it became; written with the next change or at the end."""
+        self.made[key] = made["metadata"]["uid"]
+
+    def will_remove(self, key: str, found: Object) -> None:
+        """Take down that an object is about to go, unless we made it."""
+        entry = {"object": key, "uid": found["metadata"]["uid"]}
+        if not self.is_ours(key, found) and entry not in self.removed:
+            self.removed.append(entry)
+            self.save()
+
+    def is_ours(self, key: str, found: Object) -> bool:
+        """Tell whether we made this very object."""
+        if key not in self.made:
+            return False
+        uid = self.made[key]
+        return found["metadata"]["uid"] == uid if uid else _made_by_us(found)
+
+    def set_by_us(self, node: Object, field_name: str, name: str) -> bool:
+        """Tell whether a node shows a value only because we set it where there was none."""
+        current = (objects.values(node, field_name)).get(name)
+        return any(
+            value.was in {None, "0"} and current in value.ours
+            for value in self.values
+            if (value.uid, value.field, value.name) == (node["metadata"]["uid"], field_name, name)
+        )
+
+    def save(self) -> None:
+        """Write what is not written yet; a journal without entries is no file."""
+        if not (self.made or self.values or self.removed):
+            with _explained(self.path):
+                self.path.unlink(missing_ok=True)
+            self._saved = ""
+            return
+        text = self._text()
+        if text != self._saved:
+            with _explained(self.path):
+                replace_file(self.path, text.encode(), MODE, durable=self.durable)
+            self._saved = text
+
+    def take(self, document: Object) -> None:
+        """Take over the document of the file. Raises one of the errors of a wrong shape."""
+        if document["version"] != VERSION:
+            raise ValueError(f"its version is {document['version']}, not {VERSION}")
+        self.made = dict(document["made"])
+        self.values = [Value(**value) for value in document["values"]]
+        self.removed = list(document["removed"])
+        self._saved = self._text()
+
+    def _text(self) -> str:
+        document = {
+            "version": VERSION,
+            "gpuwl": __version__,
+            "server": self.server,
+            "made": self.made,
+            "values": [asdict(value) for value in self.values],
+            "removed": self.removed,
+        }
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+    def _value(self, node: str, change: Change) -> Value | None:
+        wanted = (node, change.field, change.name)
+        return next((v for v in self.values if (v.node, v.field, v.name) == wanted), None)
+
+    def _begin(self, node: str, uid: str, change: Change) -> Value:
+        value = Value(node, uid, change.field, change.name, change.was, [])
+        self.values.append(value)
+        return value
+
+
+@contextlib.contextmanager
+def opened(cluster: "ReadOnlyCluster", local_name: str | None) -> Iterator[Journal]:
+    """Yield the journal of a cluster, and write at the end what is not written yet.
+
+    That of our own control plane (`local_name`) is in its folder and goes with it. Any other is
+    found by the identity of the cluster, whatever its address is. Raises SetupError where it cannot
+    be read.
+    """
+    if local_name:
+        path = state.folder(local_name) / LOCAL_FILE
+    else:
+        path = _path(cluster)
+        with _explained(path):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    journal = Journal(path, cluster.server, durable=not local_name)
+    _load(journal)
+    try:
+        yield journal
+    finally:
+        journal.save()
+
+
+def _path(cluster: "ReadOnlyCluster") -> Path:
+    """Return where a cluster's journal is, or is to be.
+
+    The uid of kube-system is what tells clusters apart. Where that may not be read, address and
+    certificate authority stand in for it; a journal of that name is used ever after.
+    """
+    folder = folders.state() / FOLDER
+    fallback = folder / f"{_digest(cluster.server.encode(), cluster.authority)}.json"
+    if fallback.exists():
+        return fallback
+    try:
+        uid = cluster.get(CLUSTER_IDENTITY)["metadata"]["uid"]
+    except ClusterError as error:
+        if error.status not in {403, 404}:
+            raise
+        return fallback
+    return folder / f"{uid}.json"
+
+
+def _digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
+
+
+def _load(journal: Journal) -> None:
+    try:
+        journal.take(json.loads(journal.path.read_bytes()))
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise SetupError(
+            f"cannot read the journal of earlier changes, {journal.path}: {error}",
+            hint="move it away; what it lists can then not be taken back by gpuwl reset",
+        ) from None
+
+
+def _made_by_us(found: Object) -> bool:
+    managers = found["metadata"].get("managedFields") or ()
+    return any(entry.get("manager") == MANAGER for entry in managers)
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SetupError(
+            f"cannot write the journal {path}: {error.strerror}",
+            hint="nothing is changed that cannot be taken back: free that path",
+        ) from None
