@@ -40,20 +40,27 @@ def one_line(text: str) -> str:
 def kubectl_json(node_list: bytes) -> str:
     """Return what `kubectl get nodes -o json` prints for the API server's NodeList.
 
-    That is a `List` without a resource version, items with apiVersion and kind and without
-    managedFields, sorted keys, four-space indent and Go's escapes. Raises ValueError where the
-    input is not a NodeList in JSON.
+    That is `kubectl_list` with sorted keys, four-space indent and Go's escapes. Raises ValueError
+    where the input is not a NodeList in JSON.
+    """
+    return go_json(kubectl_list(node_list))
+
+
+def kubectl_list(node_list: bytes) -> dict[str, Any]:
+    """Return the API server's NodeList as the `List` that kubectl makes of it.
+
+    That is without a resource version, its items with apiVersion and kind and without
+    managedFields. Raises ValueError where the input is not a NodeList in JSON.
     """
     answer = json.loads(node_list)
     if not isinstance(answer, dict) or answer.get("kind") != "NodeList":
         raise ValueError("the API server's answer is not a NodeList")
-    listing = {
+    return {
         "apiVersion": "v1",
         "items": [_item(node) for node in answer.get("items") or ()],
         "kind": "List",
         "metadata": {"resourceVersion": ""},
     }
-    return go_json(listing)
 
 
 def go_json(value: object) -> str:

@@ -1,0 +1,63 @@
+"""What is verified: a cluster as it is now, and the files below a root."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from gpuwl import paths, report
+from gpuwl.artifacts import Artifacts
+from gpuwl.cluster import ReadOnlyCluster
+from gpuwl.names import LabNode, LabPod
+from gpuwl.runfile import TargetRecord
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt at the lab, made by gpuwl or by hand; each list of the cluster is read once.
+
+    `target` is the cluster that is verified and `timeout` the limit of one wait in seconds. `gpuwl`
+    is how to call gpuwl on the same target and root, for the commands that mend. Reading raises
+    ClusterError.
+    """
+
+    cluster: ReadOnlyCluster
+    artifacts: Artifacts
+    nodes: tuple[LabNode, LabNode, LabNode]
+    target: TargetRecord
+    timeout: float
+    gpuwl: str = "gpuwl"
+
+    def node(self, name: str) -> Object | None:
+        """Return a node of the cluster, None where there is none of that name."""
+        return self._nodes_by_name.get(name)
+
+    def pod(self, lab_pod: LabPod) -> Object | None:
+        """Return a Pod of the lab's namespace, None where there is none."""
+        return self._pods_by_name.get(lab_pod.name)
+
+    @cached_property
+    def node_list(self) -> Object:
+        """The nodes of the cluster as `kubectl get nodes -o json` shows them."""
+        return report.kubectl_list(self.cluster.raw(paths.NODES))
+
+    @cached_property
+    def namespace(self) -> Object | None:
+        """The lab's namespace, None where there is none."""
+        return self.cluster.find(paths.THE_NAMESPACE)
+
+    @cached_property
+    def scheduled_events(self) -> list[Object]:
+        """The events of the lab's namespace that tell of a placement; they expire (1 h)."""
+        found = self.cluster.get(f"{paths.EVENTS}?fieldSelector=reason%3DScheduled")
+        return list(found.get("items") or ())
+
+    @cached_property
+    def _nodes_by_name(self) -> dict[str, Object]:
+        return {node["metadata"]["name"]: node for node in self.node_list["items"]}
+
+    @cached_property
+    def _pods_by_name(self) -> dict[str, Object]:
+        found = self.cluster.get(paths.PODS).get("items") or ()
+        return {pod["metadata"]["name"]: pod for pod in found}
