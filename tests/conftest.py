@@ -45,9 +45,13 @@ def found_binaries() -> Binaries:
 
 @pytest.fixture(scope="session")
 def control_plane(found_binaries: Binaries, own_state: Path) -> Iterator[plane.Plane]:
-    """A control plane that lives as long as the session, with the lab's three nodes."""
-    up = plane.ensure_up("tests", say=lambda _: None)
-    yield up.plane
+    """A control plane that lives as long as the session, with the lab's three nodes.
+
+    The installed program starts it, so that its processes are no children of the tests.
+    """
+    done = program("gpuwl")("local", "up", "--name", "tests", timeout=300)
+    assert done.returncode == 0, done.stderr
+    yield plane.ensure_up("tests", say=lambda _: None).plane
     plane.down("tests")
 
 

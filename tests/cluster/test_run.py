@@ -1,28 +1,133 @@
-"""The whole lab through the installed program on the real control plane."""
+"""A whole run: every file to the byte, what out/run.json says, and running again."""
 
-from pathlib import Path
+import datetime as dt
+import hashlib
+import json
+import stat
 
 import pytest
 
-from gpuwl.cluster import Cluster
+from gpuwl import __version__, checkfile
+from gpuwl.controlplane import plane
+from gpuwl.steps import STEPS
+from tests.cluster import expected
+from tests.cluster.conftest import Lab
 from tests.conftest import Run
 
 pytestmark = pytest.mark.cluster
 
-EXPECTED = {
-    "out/01-nodes.txt": "lab-node-0 container\nlab-node-1 vm-passthrough\nlab-node-2 vm-vgpu\n",
-    "out/03-resources.txt": "lab-node-0 nvidia.com/gpu 4\nlab-node-1 nvidia.com/GA102GL_A10 2\n"
-    "lab-node-2 nvidia.com/NVIDIA_A10-12Q 4\n",
-    "out/04-container.txt": "NODE=lab-node-0\n",
-    "out/05-passthrough.txt": "NODE=lab-node-1\nRESOURCE=nvidia.com/GA102GL_A10\n",
-    "out/06-placement.txt": "job-container lab-node-0\nvmi-passthrough lab-node-1\n"
-    "vmi-vgpu lab-node-2\n",
-    "out/consistency.txt": "OK=3\n",
-}
+
+def test_a_run_writes_every_file_to_the_byte(lab: Lab, root_mode: int) -> None:
+    lab.run_all()
+    assert lab.wrong_files() == {}
+    assert lab.files() == expected.EVERY_FILE
+    script = (lab.root / "bin/check-config.sh").read_text()
+    assert script == checkfile.render()
+    modes = {name: stat.S_IMODE((lab.root / name).stat().st_mode) for name in lab.files()}
+    executable = {name for name, mode in modes.items() if mode == 0o755}
+    assert executable == {"bin/check-config.sh"}
+    assert set(modes.values()) == {0o755, 0o644}
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_a_run_writes_every_file(name: str, cluster: Cluster, gpuwl: Run, root: Path) -> None:
+@pytest.fixture(params=[0o022, 0o077], ids=["umask-022", "umask-077"])
+def root_mode(request: pytest.FixtureRequest) -> int:
+    """A mask of the caller that must not decide how the files can be used."""
+    import os
+
+    before = os.umask(request.param)
+    request.addfinalizer(lambda: os.umask(before))
+    return int(request.param)
+
+
+def test_every_text_ends_in_one_newline_and_has_no_trailing_blank(lab: Lab) -> None:
+    lab.run_all()
+    for name in lab.files():
+        text = (lab.root / name).read_text(encoding="utf-8")
+        assert text.endswith("\n"), name
+        assert not text.endswith("\n\n"), name
+        assert [line for line in text.splitlines() if line != line.rstrip()] == [], name
+
+
+def test_run_json_tells_target_versions_and_each_step(
+    lab: Lab, control_plane: plane.Plane
+) -> None:
+    began = dt.datetime.now(dt.UTC)
+    lab.run_all()
+    document = json.loads((lab.root / "out/run.json").read_text())
+    target = {
+        "kind": "local",
+        "name": "tests",
+        "server": f"https://127.0.0.1:{control_plane.port}",
+        "kubernetes": f"v{control_plane.version}",
+    }
+    assert document["version"] == 1
+    assert document["gpuwl"] == __version__
+    assert document["target"] == target
+    assert [step["number"] for step in document["steps"]] == [1, 2, 3, 4, 5, 6, 7, 8]
+    for record, step in zip(document["steps"], STEPS, strict=True):
+        assert record["title"] == step.title
+        assert record["result"] == "done"
+        assert record["error"] is None
+        assert record["target"] == target
+        assert record["files"] == {name: digest(lab, name) for name in expected.OF_STEP[step.number]}
+        started = dt.datetime.fromisoformat(record["startedAt"])
+        ended = started + dt.timedelta(seconds=record["seconds"])
+        slack = dt.timedelta(milliseconds=5)
+        assert began - slack <= started <= ended <= dt.datetime.now(dt.UTC) + slack
+
+
+def digest(lab: Lab, name: str) -> str:
+    return f"sha256:{hashlib.sha256((lab.root / name).read_bytes()).hexdigest()}"
+
+
+def test_a_second_run_writes_the_same_bytes(lab: Lab) -> None:
+    lab.run_all()
+    first = lab.contents()
+    lab.run_all()
+    second = lab.contents()
+    assert {name for name in first | second if first.get(name) != second.get(name)} == {
+        "out/run.json"
+    }
+
+
+def test_the_run_in_parts_writes_the_same(lab: Lab) -> None:
+    for part in (["--to", "2"], ["--from", "3", "--to", "7"], ["--from", "8"]):
+        done = lab("run", *part)
+        assert done.code == 0, done.err
+    assert lab.wrong_files() == {}
+    assert lab.files() == expected.EVERY_FILE
+
+
+def test_each_step_alone_in_order_writes_its_files_and_no_others(lab: Lab) -> None:
+    written: set[str] = {"out/run.json"}
+    for number, names in expected.OF_STEP.items():
+        done = lab("step", str(number))
+        assert done.code == 0, done.err
+        written |= set(names)
+        assert lab.files() == written
+    assert lab.wrong_files() == {}
+
+
+def test_a_part_of_a_run_keeps_the_records_of_the_others(lab: Lab) -> None:
+    lab("run", "--to", "3")
+    lab("step", "2")
+    document = json.loads((lab.root / "out/run.json").read_text())
+    assert [step["number"] for step in document["steps"]] == [1, 2, 3]
+
+
+def test_the_summary_tells_what_was_learnt(lab: Lab) -> None:
+    done = lab.run_all()
+    assert [line.split()[:3] for line in done.out.splitlines()[:8]] == [
+        ["step", str(number), "ok"] for number in range(1, 9)
+    ]
+    summary = done.out.split("\n\n", 1)[1]
+    for line in expected.FILES["out/06-placement.txt"].splitlines():
+        assert line.split() in [shown.split() for shown in summary.splitlines()]
+    assert f"  {lab.message_of_cross}\n" in summary
+    assert summary.endswith(f"Files: {lab.root}\n")
+
+
+def test_the_installed_program_does_the_same(lab: Lab, gpuwl: Run) -> None:
     done = gpuwl("run", "--all")
     assert done.returncode == 0, done.stderr
-    assert (root / name).read_text() == EXPECTED[name]
+    assert lab.wrong_files() == {}
