@@ -2,7 +2,7 @@
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,16 +29,24 @@ class ComponentError(SetupError):
 class Boot:
     """The components that one start has spawned so far, out of one folder of binaries."""
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    def __init__(self, folder: Path, programs: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
+        self._environment = environment
         self._programs = programs
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._began = self._moved = time.monotonic()
         self._written = 0
 
     def spawn(self, name: str, arguments: list[str]) -> None:
-        """Start one component. Raises ComponentError where its program cannot be run at all."""
-        launch = process.Launch(name, self._programs / name, arguments, self.folder, state.GATE)
+        """Start one component."""
+        launch = process.Launch(
+            name=name,
+            program=self._programs / name,
+            arguments=arguments,
+            folder=self.folder,
+            environment=self._environment,
+            gate=state.GATE,
+        )
         self._children[name] = process.spawn(launch)
         self._moved = time.monotonic()
 

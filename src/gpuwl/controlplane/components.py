@@ -5,12 +5,15 @@ three: a long path would not fit into a socket's address (108 bytes, unix(7)), a
 absolute path into an abstract socket, which every user of the machine can open.
 """
 
+import os
+
 NAMES = ("etcd", "kube-apiserver", "kube-scheduler")
 """In the order of start; they are stopped the other way round."""
 
 CLIENT_SOCKET = "c.sock"
 PEER_SOCKET = "p.sock"
 ADDRESS = "127.0.0.1"
+MANY_NODES = 500
 SERVICE_RANGE = "10.0.0.0/24"
 SERVICE_ADDRESS = "10.0.0.1"
 """The first address of the range is that of the `kubernetes` service."""
@@ -29,7 +32,10 @@ KUBECONFIG = "kubeconfig"
 
 
 def etcd() -> list[str]:
-    """Return etcd's arguments: one member, no TCP listener."""
+    """Return etcd's arguments: one member, no TCP listener.
+
+    What fsync protects is not needed: after a crash of the machine a control plane starts empty.
+    """
     client, peer = f"unix://{CLIENT_SOCKET}", f"unix://{PEER_SOCKET}"
     return [
         "--name=default",
@@ -40,6 +46,7 @@ def etcd() -> list[str]:
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=default={peer}",
         "--log-level=warn",
+        "--unsafe-no-fsync",
     ]
 
 
@@ -80,3 +87,12 @@ def kube_scheduler() -> list[str]:
         "--leader-elect=false",
         "--secure-port=0",
     ]
+
+
+def environment(nodes: int) -> dict[str, str]:
+    """Return the variables of the three, and no others: etcd takes any flag from ETCD_… too.
+
+    Many nodes are created a third faster with a garbage collector that runs less often, for 40 %
+    more memory.
+    """
+    return {"PATH": os.defpath} | ({"GOGC": "300"} if nodes >= MANY_NODES else {})

@@ -1,14 +1,11 @@
-"""The nodes of a local control plane: the lab's three, or those of somebody's dump."""
+"""The lab's three nodes, as a local control plane has them at its start."""
 
 import datetime as dt
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from gpuwl.names import NODE_NAMES
 
 Node = dict[str, Any]
-Say = Callable[[str], None]
 
 
 def lab_nodes() -> list[Node]:
@@ -42,13 +39,3 @@ def _lab_node(name: str) -> Node:
         },
         "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]},
     }
-
-
-def load(kubeconfig: Path, nodes: list[Node], say: Say) -> None:
-    """Create the nodes, each with one request that carries its status too."""
-    from gpuwl.cluster import Cluster
-
-    client = Cluster.from_kubeconfig(kubeconfig)
-    for node in nodes:
-        client.create("/api/v1/nodes", node)
-    client.close()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwl.controlplane import binaries, components, ports, process, start, state, teardown
-from gpuwl.controlplane.nodes import lab_nodes
+from gpuwl.controlplane.nodes import Node, lab_nodes
 from gpuwl.errors import InputError, SetupError
 
 Say = Callable[[str], None]
@@ -66,7 +66,7 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
     plane = wanted.running()
     if plane:
         return Up(plane, started=False, seconds=time.monotonic() - began)
-    objects = lab_nodes()
+    objects = _nodes(nodes, anonymise=anonymise)
     found = binaries.obtain(version, source=source, say=say)
     with state.locked(name, on_wait=lambda: say("waiting for another gpuwl that starts it")):
         plane = wanted.running()
@@ -144,6 +144,14 @@ def dead(name: str) -> list[str]:
 def kubeconfig_path(name: str = state.DEFAULT_NAME) -> Path:
     """Return where the administrator's kubeconfig is while the control plane is up."""
     return state.folder(name) / components.KUBECONFIG
+
+
+def _nodes(dump: Path | None, *, anonymise: bool) -> list[Node]:
+    if dump is None:
+        return lab_nodes()
+    from gpuwl.controlplane.dump import read
+
+    return read(dump, anonymise=anonymise)
 
 
 def _plane(name: str) -> Plane:

@@ -72,6 +72,7 @@ class Launch:
     program: Path
     arguments: Sequence[str]
     folder: Path
+    environment: Mapping[str, str]
     gate: str
 
     @property
@@ -91,10 +92,9 @@ def log_path(folder: Path, name: str) -> Path:
 
 
 def spawn(launch: Launch) -> "subprocess.Popen[bytes]":
-    """Start a component in its own session, detached from terminal, pipes and environment.
+    """Start a component in its own session, detached from the terminal, pipes and our environment.
 
-    The environment is not handed on: etcd reads every flag from ETCD_… variables too. Raises
-    OSError where there is no shell.
+    Raises OSError where there is no shell.
     """
     executable, shell = os.path.realpath(launch.program), os.path.realpath(SHELL)
     launcher = [str(SHELL), "-c", LAUNCHER, "gpuwl-launch"]
@@ -108,16 +108,12 @@ def spawn(launch: Launch) -> "subprocess.Popen[bytes]":
             stdout=log,
             stderr=log,
             cwd=launch.folder,
-            env=_environment(),
+            env=launch.environment,
             start_new_session=True,
             umask=0o077,
         )
     _children.append(child)
     return child
-
-
-def _environment() -> Mapping[str, str]:
-    return {"PATH": os.defpath}
 
 
 def read_record(path: Path) -> Identity | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from gpuwl.controlplane import components, nodes, ports, state, teardown
 from gpuwl.controlplane.binaries import Binaries
 from gpuwl.controlplane.boot import Boot, ComponentError, PortTakenError
-from gpuwl.errors import SetupError
+from gpuwl.errors import GpuwlError, SetupError
 
 Say = Callable[[str], None]
 
@@ -59,12 +59,13 @@ def _try(request: Request, say: Say) -> None:
 
 def _boot(request: Request, say: Say) -> None:
     began = time.time()
-    boot = Boot(state.create(request.name), request.binaries.folder)
+    environment = components.environment(len(request.nodes))
+    boot = Boot(state.create(request.name), request.binaries.folder, environment)
     boot.spawn("etcd", components.etcd())
     port = _start_api_server(boot, request.name)
     boot.spawn("kube-scheduler", components.kube_scheduler())
     _wait_until_ready(boot, port)
-    nodes.load(boot.folder / components.KUBECONFIG, request.nodes, say)
+    _load(boot, port, request, say)
     boot.check()
     boot.confirm()
     record = state.Record(
@@ -94,7 +95,17 @@ def _start_api_server(boot: Boot, name: str) -> int:
 
 
 def _wait_until_ready(boot: Boot, port: int) -> None:
-    from gpuwl.controlplane.ready import ReadyProbe
+    from gpuwl.controlplane.admin import Connection
 
-    with contextlib.closing(ReadyProbe(boot.folder, port)) as probe:
-        boot.wait(probe.ready, "for the API server to be ready")
+    with contextlib.closing(Connection(boot.folder, port, seconds=2)) as connection:
+        boot.wait(connection.ready, "for the API server to be ready")
+
+
+def _load(boot: Boot, port: int, request: Request, say: Say) -> None:
+    from gpuwl.controlplane import loading
+
+    try:
+        loading.load(boot.folder, port, request.nodes, say)
+    except GpuwlError:
+        boot.check()  # a component that died is the better reason
+        raise

@@ -1,0 +1,136 @@
+"""What a local control plane is doing: as plain data, for people and for JSON."""
+
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from gpuwl.controlplane import binarycache, components, inspection, process, state
+from gpuwl.controlplane.boot import last_lines
+from gpuwl.errors import SetupError
+
+
+class Phase(StrEnum):
+    """In which phase of its life a control plane is."""
+
+    DOWN = "down"
+    STARTING = "starting"
+    UP = "up"
+    BROKEN = "broken"
+    """It was up, and a component died since."""
+    FAILED = "failed"
+    """It did not start; its logs are kept."""
+
+
+@dataclass(frozen=True)
+class ComponentStatus:
+    """One component: version, pid, resident memory in bytes, age in seconds while it lives.
+
+    Of a dead one `reason` says how we know and `last_line` is the end of its log.
+    """
+
+    name: str
+    alive: bool
+    version: str | None
+    pid: int | None
+    memory: int | None
+    uptime: float | None
+    reason: str | None
+    last_line: str | None
+    log: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """One control plane. What is not known in its phase is None; memory is the sum in bytes.
+
+    `nodes` is how many it was started with, and `dump` the file they came from. `uptime` is in
+    seconds. `message` says why a start failed.
+    """
+
+    name: str
+    phase: Phase
+    folder: str
+    kubeconfig: str
+    version: str | None
+    source: str | None
+    port: int | None
+    nodes: int | None
+    dump: str | None
+    memory: int | None
+    uptime: float | None
+    message: str | None
+    components: tuple[ComponentStatus, ...]
+
+
+def status(name: str) -> Status:
+    """Describe the control plane `name`, whatever phase it is in."""
+    folder, record = state.folder(name), state.read(name)
+    parts = _components(folder, record) if folder.exists() else ()
+    phase = _phase(name, record, parts)
+    return Status(
+        name=name,
+        phase=phase,
+        folder=str(folder),
+        kubeconfig=str(folder / components.KUBECONFIG),
+        version=record.version if record else None,
+        source=record.source if record else None,
+        port=record.port if record else None,
+        nodes=record.nodes if record else None,
+        dump=record.dump.path if record and record.dump else None,
+        memory=sum(part.memory or 0 for part in parts) if record else None,
+        uptime=time.time() - record.started if record and phase is Phase.UP else None,
+        message=state.failure(name),
+        components=parts,
+    )
+
+
+def _phase(name: str, record: state.Record | None, parts: tuple[ComponentStatus, ...]) -> Phase:
+    if record:
+        return Phase.UP if all(part.alive for part in parts) else Phase.BROKEN
+    if state.failure(name):
+        return Phase.FAILED
+    return Phase.STARTING if parts else Phase.DOWN
+
+
+def _components(folder: Path, record: state.Record | None) -> tuple[ComponentStatus, ...]:
+    versions = _versions(Path(record.binaries)) if record else {}
+    return tuple(_component(folder, name, versions.get(name)) for name in components.NAMES)
+
+
+def _component(folder: Path, name: str, version: str | None) -> ComponentStatus:
+    identity = process.read_record(process.record_path(folder, name))
+    usage = process.usage(identity) if identity else None
+    log = process.log_path(folder, name)
+    lines = last_lines(log, 1) if usage is None else []
+    return ComponentStatus(
+        name=name,
+        alive=usage is not None,
+        version=version,
+        pid=identity.pid if identity and usage else None,
+        memory=usage.memory if usage else None,
+        uptime=usage.age if usage else None,
+        reason=None if usage else _reason(identity),
+        last_line=lines[0] if lines else None,
+        log=str(log),
+    )
+
+
+def _reason(identity: process.Identity | None) -> str:
+    if identity is None:
+        return "not started"
+    if identity.boot_id != process.boot_id():
+        return "the machine was started again since"
+    return f"process {identity.pid} is gone"
+
+
+def _versions(programs: Path) -> dict[str, str]:
+    """Return each binary's own version, as recorded beside it, else as it says itself."""
+    try:
+        return {name: entry.version for name, entry in binarycache.read(programs).files.items()}
+    except (OSError, ValueError):
+        pass
+    try:
+        return inspection.versions(programs)
+    except SetupError:
+        return {}  # removed since; what runs goes on running
