@@ -5,6 +5,7 @@ kubectl's form is compared to the byte. What the nodes say is compared where it 
 anybody's doing.
 """
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +26,12 @@ def matches(attempt: Attempt) -> Findings:
     data = files.read(attempt.artifacts, DUMP)
     if data is None:
         yield files.missing(DUMP)
-        return
+    else:
+        yield from differences(data, attempt.node_list)
+
+
+def differences(data: bytes, node_list: Object) -> Iterator[Difference]:
+    """Yield what a dump says otherwise than the List that kubectl would print now."""
     document = decoded(data)
     if document is None or not isinstance(document.get("items"), list):
         yield Difference(
@@ -33,7 +39,7 @@ def matches(attempt: Attempt) -> Findings:
         )
         return
     yield from _form(document, data)
-    yield from first_few(_nodes(document, attempt), DUMP)
+    yield from first_few(_nodes(document, node_list), DUMP)
 
 
 def decoded(data: bytes) -> Object | None:
@@ -67,13 +73,19 @@ def _form(document: Object, data: bytes) -> Iterator[Difference]:
         yield Difference(f"{DUMP}, items", "Nodes, each with its kind", found)
     if any(_part(node, "managedFields") for node in nodes_of(document)):
         yield Difference(f"{DUMP}, items", "no managedFields", "managedFields")
-    if report.go_json(document).encode(errors="surrogatepass") != data:
+    if _printed(document) != data:
         expected = "the bytes of kubectl: four-space indent, sorted keys, Go's escapes"
         yield Difference(f"{DUMP}, form", expected, "another rendering of the same document")
 
 
-def _nodes(document: Object, attempt: Attempt) -> Iterator[Difference]:
-    there = {node["metadata"]["name"]: node for node in attempt.node_list["items"]}
+def _printed(document: Object) -> bytes | None:
+    with contextlib.suppress(RecursionError):
+        return report.go_json(document).encode(errors="surrogatepass")
+    return None
+
+
+def _nodes(document: Object, node_list: Object) -> Iterator[Difference]:
+    there = {node["metadata"]["name"]: node for node in node_list["items"]}
     found = {str(_part(node, "name")): node for node in nodes_of(document)}
     twice = Counter(str(_part(node, "name")) for node in nodes_of(document))
     for name in sorted(there.keys() | found.keys()):

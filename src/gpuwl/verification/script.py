@@ -6,6 +6,7 @@ dumps, whose verdicts the checker's rules fix. No cluster is within its reach, a
 
 import json
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,11 @@ def answers(attempt: Attempt) -> Findings:
     script = attempt.artifacts.path(SCRIPT)
     if not script.is_file():
         yield files.missing(SCRIPT)
+        yield from files.follows_rules(attempt.artifacts, OUTPUT)
+        return
+    if not script.stat().st_mode & 0o111:
+        mend = f"chmod 755 {shlex.quote(str(script))}"
+        yield Difference(SCRIPT, "a program (mode 0755)", "a file that may not be run", mend)
         yield from files.follows_rules(attempt.artifacts, OUTPUT)
         return
     with tempfile.TemporaryDirectory(prefix="gpuwl-verify-") as folder:
