@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cluster import expected
 
 from gpuwl import paths
 from gpuwl.cli import entry
 from gpuwl.cluster import Cluster
 from gpuwl.controlplane import plane
-from tests.cluster import expected
 
 Object = dict[str, Any]
 

@@ -3,21 +3,32 @@
 import datetime as dt
 import hashlib
 import json
+import os
 import stat
+from collections.abc import Iterator
 
 import pytest
-
-from gpuwl import __version__, checkfile
-from gpuwl.controlplane import plane
-from gpuwl.steps import STEPS
 from tests.cluster import expected
 from tests.cluster.conftest import Lab
 from tests.conftest import Run
 
+from gpuwl import __version__, checkfile
+from gpuwl.controlplane import plane
+from gpuwl.steps import STEPS
+
 pytestmark = pytest.mark.cluster
 
 
-def test_a_run_writes_every_file_to_the_byte(lab: Lab, root_mode: int) -> None:
+@pytest.fixture(params=[0o022, 0o077], ids=["umask-022", "umask-077"])
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A mask of the caller, which must not decide how the files can be used."""
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+def test_a_run_writes_every_file_to_the_byte(lab: Lab) -> None:
     lab.run_all()
     assert lab.wrong_files() == {}
     assert lab.files() == expected.EVERY_FILE
@@ -29,16 +40,6 @@ def test_a_run_writes_every_file_to_the_byte(lab: Lab, root_mode: int) -> None:
     assert set(modes.values()) == {0o755, 0o644}
 
 
-@pytest.fixture(params=[0o022, 0o077], ids=["umask-022", "umask-077"])
-def root_mode(request: pytest.FixtureRequest) -> int:
-    """A mask of the caller that must not decide how the files can be used."""
-    import os
-
-    before = os.umask(request.param)
-    request.addfinalizer(lambda: os.umask(before))
-    return int(request.param)
-
-
 def test_every_text_ends_in_one_newline_and_has_no_trailing_blank(lab: Lab) -> None:
     lab.run_all()
     for name in lab.files():
@@ -48,9 +49,7 @@ def test_every_text_ends_in_one_newline_and_has_no_trailing_blank(lab: Lab) -> N
         assert [line for line in text.splitlines() if line != line.rstrip()] == [], name
 
 
-def test_run_json_tells_target_versions_and_each_step(
-    lab: Lab, control_plane: plane.Plane
-) -> None:
+def test_run_json_tells_target_versions_and_each_step(lab: Lab, control_plane: plane.Plane) -> None:
     began = dt.datetime.now(dt.UTC)
     lab.run_all()
     document = json.loads((lab.root / "out/run.json").read_text())
@@ -69,7 +68,9 @@ def test_run_json_tells_target_versions_and_each_step(
         assert record["result"] == "done"
         assert record["error"] is None
         assert record["target"] == target
-        assert record["files"] == {name: digest(lab, name) for name in expected.OF_STEP[step.number]}
+        assert record["files"] == {
+            name: digest(lab, name) for name in expected.OF_STEP[step.number]
+        }
         started = dt.datetime.fromisoformat(record["startedAt"])
         ended = started + dt.timedelta(seconds=record["seconds"])
         slack = dt.timedelta(milliseconds=5)
