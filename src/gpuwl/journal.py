@@ -47,6 +47,11 @@ def pod_key(name: str) -> str:
     return f"Pod/{name}"
 
 
+def shown(value: str | None) -> str:
+    """Return a value of a node in words."""
+    return "none" if value is None else value or '""'
+
+
 @dataclass(frozen=True)
 class Change:
     """A value of a node that is to change; None stands for none.
@@ -58,6 +63,10 @@ class Change:
     name: str
     was: str | None
     to: str | None
+
+    def __str__(self) -> str:
+        """Say it as `capacity nvidia.com/gpu: 8 -> none`."""
+        return f"{self.field} {self.name}: {shown(self.was)} -> {shown(self.to)}"
 
 
 @dataclass

@@ -32,7 +32,8 @@ class Step:
     """One step of the lab.
 
     `artifacts` are the files it writes, relative to the root. `by_hand` returns the shell lines
-    that do the same with kubectl, run in the root.
+    that do the same with kubectl, run in the root. `changes_nodes` and `makes_pods` say what it does
+    to a cluster.
     """
 
     number: int
@@ -43,3 +44,5 @@ class Step:
     artifacts: tuple[str, ...]
     run: Callable[[Context], None]
     by_hand: Callable[[Nodes], str]
+    changes_nodes: bool = False
+    makes_pods: bool = False

@@ -7,7 +7,7 @@ from typing import Any
 from gpuwl import objects, paths
 from gpuwl.cluster import Cluster
 from gpuwl.errors import ClusterError
-from gpuwl.journal import THE_NAMESPACE, Journal, Value
+from gpuwl.journal import THE_NAMESPACE, Change, Journal, Value, shown
 from gpuwl.removal import Removal
 
 Object = dict[str, Any]
@@ -100,7 +100,8 @@ class TakeBack:
         if ours:
             path = paths.node(name) + ("/status" if ours[0].field in STATUS else "")
             self._cluster.merge_patch(path, _patch(found, ours))
-        self.undone += [Note(f"Node/{name}", _move(v, _current(found, v), v.was)) for v in ours]
+        moves = [Change(v.field, v.name, _current(found, v), v.was) for v in ours]
+        self.undone += [Note(f"Node/{name}", str(move)) for move in moves]
         self.left += [Note(f"Node/{name}", _foreign(found, v)) for v in changed if v not in ours]
 
     def _say_what_is_lost(self) -> None:
@@ -125,15 +126,7 @@ def _patch(node: Object, values: list[Value]) -> Object:
     return patch
 
 
-def _move(value: Value, current: str | None, to: str | None) -> str:
-    return f"{value.field} {value.name}: {_shown(current)} -> {_shown(to)}"
-
-
 def _foreign(node: Object, value: Value) -> str:
-    ours = " or ".join(_shown(one) for one in value.ours)
-    current = _shown(_current(node, value))
+    ours = " or ".join(shown(one) for one in value.ours)
+    current = shown(_current(node, value))
     return f"{value.field} {value.name} is {current} by now, not {ours} as gpuwl set it"
-
-
-def _shown(value: str | None) -> str:
-    return "none" if value is None else value or '""'

@@ -3,15 +3,17 @@
 import click
 
 from gpuwl import __version__
-from gpuwl.cli import checking, lab, local
-from gpuwl.cli.options import plane, shared
+from gpuwl.cli import checking, lab, local, resetting, verifying
+from gpuwl.cli.options import consent, lab_nodes, plane, shared_or_junit
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 @click.group(context_settings=HELP)
-@shared
+@shared_or_junit
 @plane
+@lab_nodes
+@consent
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def cli() -> None:
     """A lab on the GPU Operator's sandbox workloads, on a real kube-scheduler.
@@ -24,5 +26,14 @@ def cli() -> None:
     """
 
 
-for command in (lab.run, lab.step, lab.steps, lab.explain, checking.check, local.local):
+for command in (
+    lab.run,
+    lab.step,
+    lab.steps,
+    lab.explain,
+    checking.check,
+    verifying.verify,
+    resetting.reset,
+    local.local,
+):
     cli.add_command(command)

@@ -3,7 +3,7 @@
 import click
 
 from gpuwl.cli.app import App
-from gpuwl.cli.options import plane, shared
+from gpuwl.cli.options import consent, lab_nodes, plane, shared
 
 LAST = 8
 NUMBER = click.IntRange(1, LAST)
@@ -16,6 +16,8 @@ NUMBER = click.IntRange(1, LAST)
 @click.option("--rm", is_flag=True, help="Stop the local control plane if this command started it.")
 @shared
 @plane
+@lab_nodes
+@consent
 @click.pass_obj
 def run(app: App, everything: bool, first: int | None, last: int | None, rm: bool) -> int:
     """Run the steps of the lab in order."""
@@ -34,6 +36,8 @@ def run(app: App, everything: bool, first: int | None, last: int | None, rm: boo
 @click.argument("number", type=NUMBER, metavar="N")
 @shared
 @plane
+@lab_nodes
+@consent
 @click.pass_obj
 def step(app: App, number: int) -> int:
     """Run step N alone, once what it needs is there."""
@@ -60,16 +64,19 @@ def steps(app: App) -> int:
 @click.command()
 @click.argument("number", type=NUMBER, metavar="[N]", required=False)
 @shared
+@lab_nodes
 @click.pass_obj
 def explain(app: App, number: int | None) -> int:
     """Tell why a step matters, what to look at, what goes wrong, and how to do it by hand."""
     from gpuwl.cli import lessons
+    from gpuwl.names import lab_nodes as lab_nodes_of
     from gpuwl.steps import STEPS
 
     app.command = "explain"
+    nodes = lab_nodes_of(app.settings.lab_nodes)
     chosen = [step for step in STEPS if number in {None, step.number}]
-    app.payload = {"steps": [lessons.lesson(step) for step in chosen]}
-    lessons.print_lessons(app.reporter, chosen, with_introduction=number is None)
+    app.payload = {"steps": [lessons.lesson(step, nodes) for step in chosen]}
+    lessons.print_lessons(app.reporter, chosen, nodes, with_introduction=number is None)
     return 0
 
 

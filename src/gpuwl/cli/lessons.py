@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpuwl.artifacts import Artifacts
-from gpuwl.names import lab_nodes
-from gpuwl.step import Step
+from gpuwl.step import Nodes, Step
 
 if TYPE_CHECKING:
     from gpuwl.console import Reporter
@@ -47,7 +46,7 @@ def print_overview(reporter: "Reporter", steps: Sequence[Step], artifacts: Artif
     reporter.result(f"files below {artifacts.root}")
 
 
-def lesson(step: Step) -> dict[str, Any]:
+def lesson(step: Step, nodes: Nodes) -> dict[str, Any]:
     """Return one step's explanation as data."""
     return {
         "number": step.number,
@@ -55,11 +54,13 @@ def lesson(step: Step) -> dict[str, Any]:
         "why": step.why.matters,
         "look": step.why.look,
         "pitfalls": step.why.pitfalls,
-        "byHand": step.by_hand(lab_nodes()),
+        "byHand": step.by_hand(nodes),
     }
 
 
-def print_lessons(reporter: "Reporter", steps: Sequence[Step], *, with_introduction: bool) -> None:
+def print_lessons(
+    reporter: "Reporter", steps: Sequence[Step], nodes: Nodes, *, with_introduction: bool
+) -> None:
     """Print explanations for people."""
     if with_introduction:
         _paragraph(reporter, INTRODUCTION, "")
@@ -69,7 +70,7 @@ def print_lessons(reporter: "Reporter", steps: Sequence[Step], *, with_introduct
         _paragraph(reporter, f"Look at: {step.why.look}", "  ")
         _paragraph(reporter, f"What goes wrong: {step.why.pitfalls}", "  ")
         reporter.result("  By hand, in the root folder:")
-        for line in step.by_hand(lab_nodes()).splitlines():
+        for line in step.by_hand(nodes).splitlines():
             reporter.result(f"    {line}".rstrip())
         reporter.result()
 

@@ -31,6 +31,7 @@ def run_steps(app: App, span: Span, *, rm: bool) -> None:
         _connected(app, usable) as connection,
         _journal(connection) as journal,
     ):
+        _consider(app, connection, journal, span)
         _run_on(app, connection, journal, artifacts, span)
 
 
@@ -52,15 +53,13 @@ def _up(app: App, choice: "Choice", *, rm: bool) -> "Iterator[Choice]":
 
 @contextlib.contextmanager
 def _connected(app: App, choice: "Choice") -> "Iterator[Connection]":
-    """Yield the target once it answered, said which it is and was found to have the nodes."""
+    """Yield the target once it answered, and say which it is."""
     from gpuwl import connection
     from gpuwl.cli import progress
-    from gpuwl.names import lab_nodes
 
     with connection.connect(choice, timeout=app.settings.timeout) as connected:
         app.payload["target"] = progress.target_data(connected.record)
         progress.print_target(app.reporter, connected.record)
-        connection.check_nodes(connected, lab_nodes())
         yield connected
 
 
@@ -76,6 +75,30 @@ def _journal(connected: "Connection") -> "Iterator[Journal]":
         yield entries
 
 
+def _consider(app: App, connected: "Connection", journal: "Journal", span: Span) -> None:
+    """Look at the nodes before anything is changed.
+
+    Raises SetupError where a node of the lab is missing, or where the cluster is in real use and
+    nobody said --yes.
+    """
+    from gpuwl import connection, safety
+    from gpuwl.names import lab_nodes
+    from gpuwl.runner import choose
+    from gpuwl.steps import STEPS
+
+    nodes, steps = lab_nodes(app.settings.lab_nodes), choose(STEPS, *span)
+    survey = safety.survey(connected.cluster, nodes)
+    if len(survey.ours) < len(nodes):
+        connection.check_nodes(connected, nodes)
+    changing = any(step.changes_nodes for step in steps)
+    plan = safety.Plan(nodes, changing, any(step.makes_pods for step in steps))
+    concerns = safety.concerns(connected.cluster, journal, survey, plan)
+    if concerns and not app.settings.yes:
+        raise safety.stop(concerns)
+    for line in concerns:
+        app.reporter.warn(line)
+
+
 def _run_on(
     app: App, connected: "Connection", journal: "Journal", artifacts: "Artifacts", span: Span
 ) -> None:
@@ -89,7 +112,7 @@ def _run_on(
 
     timeout = app.settings.timeout
     changes = Changes(connected.cluster, journal, timeout=timeout, own=connected.own)
-    ctx = Context(connected.cluster, changes, artifacts, lab_nodes(), timeout)
+    ctx = Context(connected.cluster, changes, artifacts, lab_nodes(app.settings.lab_nodes), timeout)
     watching = progress.Watching(app.reporter)
     app.payload["steps"] = watching.documents
     Runner(ctx, watching, RunFile(artifacts, connected.record)).run(choose(STEPS, *span))

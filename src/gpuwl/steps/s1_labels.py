@@ -62,4 +62,5 @@ STEP = Step(
     artifacts=(OUTPUT,),
     run=run,
     by_hand=by_hand,
+    changes_nodes=True,
 )

@@ -92,4 +92,5 @@ STEP = Step(
     artifacts=(OUTPUT,),
     run=run,
     by_hand=by_hand,
+    changes_nodes=True,
 )

@@ -40,4 +40,5 @@ STEP = Step(
     artifacts=(JOB_CONTAINER.manifest, OUTPUT),
     run=run,
     by_hand=by_hand,
+    makes_pods=True,
 )

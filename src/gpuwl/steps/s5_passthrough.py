@@ -50,4 +50,5 @@ STEP = Step(
     artifacts=(VMI_PASSTHROUGH.manifest, OUTPUT),
     run=run,
     by_hand=by_hand,
+    makes_pods=True,
 )

@@ -61,4 +61,5 @@ STEP = Step(
     artifacts=(VMI_VGPU.manifest, OUTPUT),
     run=run,
     by_hand=by_hand,
+    makes_pods=True,
 )

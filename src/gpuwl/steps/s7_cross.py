@@ -84,4 +84,5 @@ STEP = Step(
     artifacts=(JOB_CROSS.manifest, OUTPUT),
     run=run,
     by_hand=by_hand,
+    makes_pods=True,
 )
