@@ -69,6 +69,49 @@ def down(app: App, everything: bool) -> int:
     return 0
 
 
+@local.command("status")
+@click.option("--all", "everything", is_flag=True, help="Every local control plane of this user.")
+@shared
+@plane
+@click.pass_obj
+def show_status(app: App, everything: bool) -> int:
+    """Tell versions, processes, memory, uptime, port, folder and nodes; exit 3 if it is not up."""
+    from gpuwl.cli import localstatus
+    from gpuwl.controlplane import plane as planes
+    from gpuwl.controlplane.status import Phase, status
+
+    app.command = "local status"
+    names = planes.names() if everything else [localplane.name_of(app)]
+    found = [status(name) for name in names]
+    app.payload["controlPlanes"] = [localstatus.data(one) for one in found]
+    for one in found:
+        localstatus.print_status(app.reporter, one)
+    if not found:
+        app.reporter.result("none is up")
+    return 0 if everything or found[0].phase is Phase.UP else 3
+
+
+@local.command()
+@click.argument("component", required=False, metavar="[COMPONENT]")
+@click.option("-f", "--follow", is_flag=True, help="Go on with lines as they are written.")
+@shared
+@plane
+@click.pass_obj
+def logs(app: App, component: str | None, follow: bool) -> int:
+    """Print the logs of etcd, kube-apiserver and kube-scheduler, or of one of them."""
+    from gpuwl.cli import localstatus
+    from gpuwl.controlplane import logs as planelogs
+
+    app.command = "local logs"
+    found = planelogs.paths(localplane.name_of(app), component)
+    app.payload["logs"] = [str(path) for path in found]
+    if app.reporter.as_json:
+        return 0
+    lines = planelogs.follow(found) if follow else planelogs.read(found)
+    localstatus.print_lines(app.reporter, lines, with_names=len(found) > 1)
+    return 0
+
+
 @local.command()
 @shared
 @plane
@@ -83,7 +126,8 @@ def kubeconfig(app: App) -> int:
     app.payload |= {"name": name, "kubeconfig": str(path), "up": planes.is_up(name)}
     app.reporter.result(str(path))
     if not app.payload["up"]:
-        app.reporter.warn(f"local control plane {name} is down; start it: gpuwl local up")
+        suffix = localplane.suffix(name)
+        app.reporter.warn(f"local control plane {name} is down; start it: gpuwl local up{suffix}")
     return 0
 
 

@@ -31,12 +31,17 @@ def ensure_up(app: App, reason: str, **more: Any) -> "Up":  # noqa: ANN401 - ens
             **more,
         )
     state = f"started in {up.seconds:.1f} s" if up.started else "already up"
-    suffix = "" if name == "default" else f" --name {name}"
+    more_words = suffix(name)
     reporter.note(
         f"{reason}: local control plane {name} {state}; look at it: KUBECONFIG=$(gpuwl local "
-        f"kubeconfig{suffix}) kubectl get nodes; stop it: gpuwl local down{suffix}"
+        f"kubeconfig{more_words}) kubectl get nodes; stop it: gpuwl local down{more_words}"
     )
     return up
+
+
+def suffix(name: str) -> str:
+    """Return the option that a command about this control plane needs, empty for the default."""
+    return "" if name == "default" else f" --name {name}"
 
 
 def down(app: App, name: str) -> None:
@@ -65,7 +70,9 @@ def fetch(app: App, bundle_to: "Path | None", bundle_from: "Path | None") -> "Bi
     if bundle_from:
         return bundle.unpack(bundle_from, say)
     found = binaries.obtain(version_of(app), source=_option(app, "source"), say=say)
-    return bundle.pack(found.version, bundle_to, say) if bundle_to else found
+    if bundle_to:
+        bundle.pack(found, bundle_to, say)
+    return found
 
 
 def described(one: "Described") -> dict[str, Any]:

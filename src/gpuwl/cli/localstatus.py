@@ -1,0 +1,66 @@
+"""Rendering of `gpuwl local status` and `gpuwl local logs`."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuwl.console import Reporter
+    from gpuwl.controlplane.logs import Line
+    from gpuwl.controlplane.status import ComponentStatus, Status
+
+
+def data(status: "Status") -> dict[str, Any]:
+    """Return a status as the JSON document shows it: memory in bytes, times in seconds."""
+    return asdict(status)
+
+
+def print_status(reporter: "Reporter", status: "Status") -> None:
+    """Print one control plane for people."""
+    reporter.result(_headline(status), style="bold")
+    if status.message:
+        reporter.result(f"  {status.message}")
+    if not status.components:
+        return
+    facts = {
+        "nodes": f"{status.nodes}{f' of {status.dump}' if status.dump else ''}",
+        "folder": status.folder,
+        "kubeconfig": status.kubeconfig,
+    }
+    for name, fact in facts.items():
+        reporter.result(f"  {name:<11}{fact}")
+    for component in status.components:
+        reporter.result(f"  {component.name:<15} {_state(component)}")
+
+
+def _headline(status: "Status") -> str:
+    facts = [f"{status.name}: {status.phase}"]
+    if status.version:
+        facts.append(f"Kubernetes {status.version} from {status.source}")
+    if status.port:
+        facts.append(f"https://127.0.0.1:{status.port}")
+    if status.uptime is not None:
+        facts.append(f"up {_duration(status.uptime)}")
+    if status.memory:
+        facts.append(f"{status.memory / 1e6:.0f} MB")
+    return ", ".join(facts)
+
+
+def _state(component: "ComponentStatus") -> str:
+    if component.alive:
+        return f"{component.version or ''}  pid {component.pid}  {(component.memory or 0) / 1e6:.0f} MB"
+    last = f"; last line: {component.last_line}" if component.last_line else ""
+    return f"dead: {component.reason}{last} (log: {component.log})"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def print_lines(reporter: "Reporter", lines: "Iterable[Line]", *, with_names: bool) -> None:
+    """Print log lines as they come."""
+    for line in lines:
+        prefix = f"{line.component}: " if with_names else ""
+        reporter.raw(f"{prefix}{line.text}\n")
