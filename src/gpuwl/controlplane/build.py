@@ -138,7 +138,7 @@ def _compile(go: GoCommand, what: Recipe, into: Path, packages: set[str], say: S
     for line in go.run(*build):
         if line in packages:
             done.add(line)
-        stage = "linking" if packages <= done else "compiling"
+        stage = "linking" if done.issuperset(what.packages) else "compiling"
         tick(f"{stage}: {len(done)} of {len(packages)} packages")
 
 

@@ -16,7 +16,7 @@ from tempfile import NamedTemporaryFile
 from typing import IO
 
 from gpuwl.controlplane import binarycache, cachewriter, inspection
-from gpuwl.controlplane.binaries import Binaries, obtain
+from gpuwl.controlplane.binaries import Binaries
 from gpuwl.controlplane.binarycache import MANIFEST, NAMES, Manifest
 from gpuwl.controlplane.cachewriter import Say
 from gpuwl.errors import InputError, SetupError
@@ -26,13 +26,12 @@ _BINARY_LIMIT = 512 << 20  # bytes; the largest, kube-apiserver, has about 120 M
 _DAMAGED = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError)
 
 
-def pack(version: str | None, file: Path, say: Say) -> Binaries:
-    """Write an archive with the binaries of a version to `file`, getting them where needed.
+def pack(found: Binaries, file: Path, say: Say) -> None:
+    """Write an archive with three binaries to `file`, which appears only once it is whole.
 
-    Returns the binaries packed. The archive appears under its name only once it is whole. Raises
-    SetupError where the binaries cannot be got or the file cannot be written.
+    Takes about 10 s, and makes 80 MB of 225. Raises SetupError where the file cannot be written or
+    a binary cannot be started.
     """
-    found = obtain(version, say=say)
     say("hashing the binaries")
     manifest = inspection.measure(found.folder, origin=_origin(found))
     try:
@@ -40,7 +39,6 @@ def pack(version: str | None, file: Path, say: Say) -> Binaries:
             _write(manifest, found.folder, packed, say)
     except OSError as error:
         raise SetupError(f"{file} cannot be written", details=[str(error)]) from error
-    return found
 
 
 def _origin(found: Binaries) -> str:
@@ -117,7 +115,7 @@ def _read(file: Path, folder: Path, say: Say) -> Manifest:
 
 def _read_to_the_end(archive: tarfile.TarFile) -> None:
     """Have the compression's own checksum checked, which comes last."""
-    while archive.fileobj is not None and archive.fileobj.read(1 << 20):
+    while archive.fileobj.read(1 << 20):
         pass
 
 

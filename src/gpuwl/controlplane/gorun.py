@@ -34,15 +34,16 @@ class GoCommand:
         harmless, its caches are written so that a half-written entry does not count
         (https://pkg.go.dev/cmd/go#hdr-Build_and_test_caching). Raises SetupError where go fails.
         """
-        with self.log.open("a", encoding="utf-8") as log:
+        with self.log.open("a", buffering=1, encoding="utf-8") as log:
             log.write(f"{_HEAD}{' '.join(arguments)}\n")
             tail: deque[str] = deque(maxlen=12)
             process = self._start(arguments)
             try:
                 for line in _lines(process):
                     if line is not None:
-                        tail.append(line)
                         log.write(line + "\n")
+                        if " " in line and not line.startswith("go: downloading"):
+                            tail.append(line)  # a word, and no mere name of a package
                     yield line
                 code = process.wait()
             finally:

@@ -90,7 +90,7 @@ def _goroot(go: Path) -> dict[str, str]:
 
 
 def environment(toolchain: Toolchain, scratch: Path, platform: str) -> dict[str, str]:
-    """Return the environment of a build: all that it writes below `scratch`, no flag of the user's.
+    """Return the environment of a build: what it makes below `scratch`, no flag of the user's.
 
     An empty GOFLAGS would let the one of `go env -w` through, so it is set to what is wanted:
     go.mod is not to change, the module cache stays removable, no version control is asked. The

@@ -29,13 +29,11 @@ def missing(what: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def real() -> binaries.Binaries:
-    """The real binaries that this machine has."""
-    found = binaries.find()
-    if not found:
-        missing("no binaries in GPUWL_ASSETS or the cache: gpuwl local fetch")
-    assert found
-    return found
+def real(found_binaries: binaries.Binaries) -> binaries.Binaries:
+    """The real binaries that this machine has, of the version that the tests ask for."""
+    if found_binaries.version != binaries.DEFAULT_VERSION:
+        missing(f"binaries of Kubernetes {binaries.DEFAULT_VERSION} are needed here")
+    return found_binaries
 
 
 @pytest.fixture(autouse=True)
@@ -189,7 +187,6 @@ def mirror(
     real: binaries.Binaries, etcd_archive: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> Server:
     """The server with everything that the official ones have of the real binaries' version."""
-    assert real.version == binaries.DEFAULT_VERSION
     folder = f"/k8s/v{real.version}/bin/{binarycache.platform().replace('-', '/')}"
     for path in (real.kube_apiserver, real.kube_scheduler):
         server.content[f"{folder}/{path.name}"] = path

@@ -1,6 +1,5 @@
 """Packing the real binaries and unpacking them elsewhere; and archives that must be refused."""
 
-import dataclasses
 import io
 import os
 import tarfile
@@ -31,6 +30,10 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+def found(folder: Path) -> binaries.Binaries:
+    return binaries.Binaries("1.30.1", "assets", folder)
+
+
 @pytest.fixture
 def good(folder: Path) -> dict[str, bytes]:
     """The members of a good archive, in order."""
@@ -49,41 +52,35 @@ def write(file: Path, members: dict[str, bytes], mode: str = "w:gz") -> Path:
 
 @pytest.mark.cluster
 def test_a_round_trip_gives_the_same_real_binaries_on_an_empty_machine(
-    real: binaries.Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+    real: binaries.Binaries, tmp_path: Path, said: list[str]
 ) -> None:
     file = tmp_path / "gpuwl.tar.gz"
-    monkeypatch.setenv("GPUWL_ASSETS", str(real.folder))
-    assert bundle.pack(None, file, said.append).folder == real.folder
-    monkeypatch.delenv("GPUWL_ASSETS")
+    bundle.pack(real, file, said.append)
     assert binaries.find() is None
     unpacked = bundle.unpack(file, said.append)
     assert (unpacked.source, unpacked.version) == ("bundle", real.version)
     for name in NAMES:
         assert (unpacked.folder / name).read_bytes() == (real.folder / name).read_bytes()
         assert os.access(unpacked.folder / name, os.X_OK)
-    found = binaries.obtain(say=pytest.fail)
-    assert (found.source, found.folder) == ("cache", unpacked.folder)
-    assert {one.origin for one in binaries.describe(found)} == {"bundle"}
+    again = binaries.obtain(say=pytest.fail)
+    assert (again.source, again.folder) == ("cache", unpacked.folder)
+    assert {one.origin for one in binaries.describe(again)} == {"bundle"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "gpuwl.tar.gz"]
 
 
-def test_packing_twice_gives_the_same_bytes(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
-    monkeypatch.setenv("GPUWL_ASSETS", str(folder))
+def test_packing_twice_gives_the_same_bytes(folder: Path, tmp_path: Path, said: list[str]) -> None:
     for name in ("one", "two"):
-        bundle.pack(None, tmp_path / name, said.append)
+        bundle.pack(found(folder), tmp_path / name, said.append)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
+    folder: Path, tmp_path: Path, said: list[str]
 ) -> None:
-    monkeypatch.setenv("GPUWL_ASSETS", str(folder))
     with pytest.raises(SetupError, match="cannot be written"):
-        bundle.pack(None, tmp_path / "no such folder" / "file", said.append)
+        bundle.pack(found(folder), tmp_path / "no such folder" / "file", said.append)
     with pytest.raises(SetupError, match="cannot be written"):
-        bundle.pack(None, folder, said.append)
+        bundle.pack(found(folder), folder, said.append)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["programs"]
 
 
@@ -112,7 +109,7 @@ def renamed(old: str, new: str) -> Callable[[dict[str, bytes]], dict[str, bytes]
 def manifest(**changes: object) -> Callable[[dict[str, bytes]], dict[str, bytes]]:
     def change(good: dict[str, bytes]) -> dict[str, bytes]:
         old = Manifest.from_json(good["manifest.json"])
-        new = dataclasses.replace(old, **changes)  # type: ignore[arg-type]  # wrong on purpose
+        new = old._replace(**changes)  # type: ignore[arg-type]  # wrong on purpose
         return {**good, "manifest.json": new.to_json().encode()}
 
     return change
