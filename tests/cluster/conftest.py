@@ -108,13 +108,6 @@ def remove_pod(client: Cluster, name: str) -> None:
         client.delete(paths.pod(name), uid=found["metadata"]["uid"], grace_period=0)
 
 
-def bind(client: Cluster, name: str, node: str) -> None:
-    """Put a Pod on a node past the scheduler, as the scheduler itself would."""
-    target = {"apiVersion": "v1", "kind": "Node", "name": node}
-    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
-    client.create(f"{paths.pod(name)}/binding", body)
-
-
 def set_resources(client: Cluster, node: str, **amounts: str | None) -> None:
     """Set resources of a node in capacity and allocatable; `GA102GL_A10` means nvidia.com/…."""
     named = {f"nvidia.com/{name}": amount for name, amount in amounts.items()}
