@@ -232,7 +232,7 @@ def _refused(call: Call, status: int, data: bytes, retry_after: str | None) -> E
         status=status,
         reason=str(answer.get("reason") or ""),
         causes=[str(c.get("reason")) for c in details.get("causes") or () if isinstance(c, dict)],
-        hint=_HINTS.get(status),
+        hint=_hint(status, words),
     )
     if status not in PASSING_STATUSES:
         return error
@@ -240,10 +240,12 @@ def _refused(call: Call, status: int, data: bytes, retry_after: str | None) -> E
     return _PassingError(error, retry_after=pause, never_acted=status == 429)
 
 
-_HINTS = {
-    401: "the server does not know these credentials: check the kubeconfig's user, or log in again",
-    403: "ask for the rights that the README lists (ClusterRole gpuwl), or use --local",
-}
+def _hint(status: int, words: str) -> str | None:
+    if status == 401:
+        return "the server does not know these credentials: check the kubeconfig's user, or log in"
+    if status == 403 and " cannot " in words:  # so RBAC says it; a quota is 403 as well
+        return "ask for the rights that the README lists (ClusterRole gpuwl), or use --local"
+    return None
 
 
 def _status_object(data: bytes) -> Object:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from gpuwl import manifests, objects, report, waiting
+from gpuwl import manifests, objects, paths, report, waiting
 from gpuwl.context import Context
 from gpuwl.errors import SetupError, WaitTimeoutError
 from gpuwl.names import NAMESPACE, LabPod
@@ -56,17 +56,21 @@ def wait_for(ctx: Context, lab_pod: LabPod, status: str) -> Object:
 
     pod = waiting.until(decided, seconds=ctx.timeout, every=POLL)
     if pod is None:
-        raise _undecided(lab_pod, seen[0], ctx.timeout)
+        raise _undecided(ctx, lab_pod, seen[0])
     return pod
 
 
-def _undecided(lab_pod: LabPod, pod: Object, timeout: float) -> WaitTimeoutError:
+def _undecided(ctx: Context, lab_pod: LabPod, pod: Object) -> WaitTimeoutError:
     message = report.one_line(objects.scheduled(pod).get("message") or "")
+    words = f"says: {message}" if message else "has not said anything about it: does one run?"
+    # the scheduler does not look at a waiting Pod again because a node went away
+    gone = [node.name for node in ctx.nodes if ctx.cluster.find(paths.node(node.name)) is None]
     return WaitTimeoutError(
-        f"Pod {lab_pod.name} has no node after {timeout:g} s",
-        details=[f"kube-scheduler says: {message}"]
-        if message
-        else ["kube-scheduler has not said anything about it: does one run?"],
-        hint=f"look at the nodes (gpuwl steps; kubectl describe pod -n {NAMESPACE} {lab_pod.name}): "
+        f"Pod {lab_pod.name} has no node after {ctx.timeout:g} s",
+        details=[
+            f"kube-scheduler {words}",
+            *(f"node {name} is gone from the cluster since the start" for name in gone),
+        ],
+        hint=f"look at the nodes (kubectl describe nodes; kubectl describe pod -n {NAMESPACE} {lab_pod.name}): "
         f"full, cordoned, tainted or not advertising {lab_pod.resource}?",
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from tests.cluster import expected
@@ -34,7 +33,9 @@ class State:
         return self.name
 
 
-def state(name: str, *, refused: tuple[int, ...] = (), judged: tuple[int, ...] = ()) -> Any:
+def state(
+    name: str, *, refused: tuple[int, ...] = (), judged: tuple[int, ...] = ()
+) -> Callable[[Spoil], Spoil]:
     def add(spoil: Spoil) -> Spoil:
         STATES.append(State(name, spoil, frozenset(refused), frozenset(judged)))
         return spoil
