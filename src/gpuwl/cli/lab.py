@@ -7,6 +7,12 @@ from gpuwl.cli.options import consent, lab_nodes, plane, shared
 
 LAST = 8
 NUMBER = click.IntRange(1, LAST)
+dry = click.option(
+    "--dry-run",
+    "dry_run",
+    is_flag=True,
+    help="Print the kubectl commands that do the same, as a shell script, and do nothing.",
+)
 
 
 @click.command()
@@ -14,12 +20,15 @@ NUMBER = click.IntRange(1, LAST)
 @click.option("--from", "first", type=NUMBER, metavar="N", help="Begin with step N.")
 @click.option("--to", "last", type=NUMBER, metavar="M", help="End with step M.")
 @click.option("--rm", is_flag=True, help="Stop the local control plane if this command started it.")
+@dry
 @shared
 @plane
 @lab_nodes
 @consent
 @click.pass_obj
-def run(app: App, everything: bool, first: int | None, last: int | None, rm: bool) -> int:
+def run(  # noqa: PLR0913 - one parameter per option of the command
+    app: App, everything: bool, first: int | None, last: int | None, *, rm: bool, dry_run: bool
+) -> int:
     """Run the steps of the lab in order."""
     if everything and (first or last):
         raise click.UsageError("--all and --from or --to exclude each other")
@@ -29,20 +38,21 @@ def run(app: App, everything: bool, first: int | None, last: int | None, rm: boo
     if first > last:
         raise click.UsageError(f"--from {first} is behind --to {last}")
     app.command = "run"
-    return _run(app, first, last, rm=rm)
+    return _run(app, (first, last), dry_run, rm=rm)
 
 
 @click.command()
 @click.argument("number", type=NUMBER, metavar="N")
+@dry
 @shared
 @plane
 @lab_nodes
 @consent
 @click.pass_obj
-def step(app: App, number: int) -> int:
+def step(app: App, number: int, dry_run: bool) -> int:
     """Run step N alone, once what it needs is there."""
     app.command = "step"
-    return _run(app, number, number)
+    return _run(app, (number, number), dry_run)
 
 
 @click.command()
@@ -80,8 +90,11 @@ def explain(app: App, number: int | None) -> int:
     return 0
 
 
-def _run(app: App, first: int, last: int, *, rm: bool = False) -> int:
-    from gpuwl.cli import running
+def _run(app: App, span: tuple[int, int], dry_run: bool, *, rm: bool = False) -> int:
+    from gpuwl.cli import dryrun, running
 
-    running.run_steps(app, (first, last), rm=rm)
+    if dry_run:
+        dryrun.print_script(app, span)
+    else:
+        running.run_steps(app, span, rm=rm)
     return 0

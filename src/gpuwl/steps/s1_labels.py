@@ -1,6 +1,6 @@
 """Step 1: the namespace, and one label for each node."""
 
-from gpuwl import objects, report
+from gpuwl import byhand, objects, report
 from gpuwl.context import Context
 from gpuwl.names import LABEL_KEY, NAMESPACE
 from gpuwl.step import Nodes, Step, Why
@@ -20,20 +20,21 @@ def run(ctx: Context) -> None:
 
 def by_hand(nodes: Nodes) -> str:
     """Return the same with kubectl."""
-    names = " ".join(node.name for node in nodes)
     escaped = LABEL_KEY.replace(".", r"\.")
-    line = f'{{.metadata.name}} {{.metadata.labels.{escaped}}}{{"\\n"}}'
+    names = " ".join(node.name for node in nodes)
+    labels = [
+        f"kubectl label node {node.name} --overwrite {LABEL_KEY}={node.value}" for node in nodes
+    ]
     return report.lines(
         [
             "mkdir -p out bin k8s",
             f"kubectl create namespace {NAMESPACE} --dry-run=client -o yaml | kubectl apply -f -",
-            *(
-                f"kubectl label node {node.name} --overwrite {LABEL_KEY}={node.value}"
-                for node in nodes
-            ),
-            f"kubectl get nodes {names} -o jsonpath='{{range .items[*]}}{line}{{end}}' \\",
-            f"  | LC_ALL=C sort > {OUTPUT}",
+            *labels,
         ]
+    ) + byhand.listing(
+        f"kubectl get nodes {names}",
+        f"{{.metadata.name}} {{.metadata.labels.{escaped}}}",
+        OUTPUT,
     )
 
 

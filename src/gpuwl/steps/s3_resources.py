@@ -1,11 +1,9 @@
 """Step 3: each node advertises the resource of its use."""
 
-import json
-
 from gpuwl import objects, report
 from gpuwl.context import Context
 from gpuwl.errors import JudgedNegativeError
-from gpuwl.names import PREFIX, LabNode
+from gpuwl.names import LabNode
 from gpuwl.step import Nodes, Step, Why
 
 OUTPUT = "out/03-resources.txt"
@@ -39,31 +37,36 @@ def _in_words(amounts: dict[str, str]) -> str:
 
 
 def by_hand(nodes: Nodes) -> str:
-    """Return the same with kubectl: other names first go by null, then the node's own is set."""
-    return report.lines(["{", *(line for node in nodes for line in _lines(node)), f"}} > {OUTPUT}"])
+    """Return the same with kubectl: other names go by null, then the node's own is set."""
+    calls = [f"advertise {node.name} {node.resource} {node.amount}" for node in nodes]
+    reads = [_read_by_hand(node, index) for index, node in enumerate(nodes)]
+    variables = " ".join(f'"$line{index}"' for index in range(len(nodes)))
+    write = f"printf '%s\\n' {variables} | LC_ALL=C sort > {OUTPUT}"
+    return _ADVERTISE_BY_HAND + report.lines(["mkdir -p out", *calls, *reads, write])
 
 
-def _lines(node: LabNode) -> list[str]:
-    patch = json.dumps({"status": {field: {node.resource: node.amount} for field in FIELDS}})
+_ADVERTISE_BY_HAND = r"""advertise() { # node, resource, amount
+  names=$(kubectl get node "$1" -o go-template='
+    {{range $name, $_ := .status.capacity}}{{$name}} {{end}}
+    {{range $name, $_ := .status.allocatable}}{{$name}} {{end}}')
+  for name in $names; do
+    case $name in
+      "$2") ;;
+      nvidia.com/*)
+        kubectl patch node "$1" --subresource=status --type=merge -p \
+          "{\"status\": {\"capacity\": {\"$name\": null}, \"allocatable\": {\"$name\": null}}}" ;;
+    esac
+  done
+  kubectl patch node "$1" --subresource=status --type=merge -p \
+    "{\"status\": {\"capacity\": {\"$2\": \"$3\"}, \"allocatable\": {\"$2\": \"$3\"}}}"
+}
+"""
+
+
+def _read_by_hand(node: LabNode, index: int) -> str:
     escaped = node.resource.replace(".", r"\.")
-    others = (
-        f'for name in $(kubectl get node {node.name} -o json | grep -o \'"{PREFIX}[^"]*": "[0-9]\' '
-        f"| cut -d'\"' -f2 | sort -u | grep -vxF {node.resource}); do"
-    )
-    removal = (
-        f"  kubectl patch node {node.name} --subresource=status --type=merge -p "
-        '"{\\"status\\":{\\"capacity\\":{\\"$name\\":null},\\"allocatable\\":{\\"$name\\":null}}}" >&2'
-    )
-    return [
-        others,
-        removal,
-        "done",
-        f"kubectl patch node {node.name} --subresource=status --type=merge -p '{patch}' >&2",
-        (
-            f"echo {node.name} {node.resource} "
-            f"$(kubectl get node {node.name} -o jsonpath='{{.status.allocatable.{escaped}}}')"
-        ),
-    ]
+    template = f"{{.metadata.name}} {node.resource} {{.status.allocatable.{escaped}}}"
+    return f"line{index}=$(kubectl get node {node.name} \\\n  -o jsonpath='{template}')"
 
 
 STEP = Step(

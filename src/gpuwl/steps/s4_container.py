@@ -1,7 +1,6 @@
 """Step 4: a container job, placed by the name of its resource."""
 
-from gpuwl import objects, placing, report, requirements
-from gpuwl.byhand import node_line, pod_lines
+from gpuwl import byhand, objects, placing, report, requirements
 from gpuwl.context import Context
 from gpuwl.names import JOB_CONTAINER
 from gpuwl.step import Nodes, Step, Why
@@ -17,7 +16,12 @@ def run(ctx: Context) -> None:
 
 def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod names no node
     """Return the same with kubectl."""
-    return pod_lines(JOB_CONTAINER) + f"{node_line(JOB_CONTAINER)} > {OUTPUT}\n"
+    return (
+        byhand.pod_lines(JOB_CONTAINER)
+        + byhand.read("node", JOB_CONTAINER, "{.spec.nodeName}")
+        + "\n"
+        + byhand.write(OUTPUT, NODE="$node")
+    )
 
 
 STEP = Step(

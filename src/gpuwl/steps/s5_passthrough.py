@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from gpuwl import objects, placing, report, requirements
-from gpuwl.byhand import node_line, pod_lines, resource_line
+from gpuwl import byhand, objects, placing, report, requirements
 from gpuwl.context import Context
 from gpuwl.names import PREFIX, VMI_PASSTHROUGH
 from gpuwl.step import Nodes, Step, Why
@@ -25,8 +24,14 @@ def run(ctx: Context) -> None:
 
 def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod names no node
     """Return the same with kubectl."""
-    lines = f"{{ {node_line(VMI_PASSTHROUGH)}; {resource_line(VMI_PASSTHROUGH)}; }}"
-    return pod_lines(VMI_PASSTHROUGH) + f"{lines} > {OUTPUT}\n"
+    return (
+        byhand.pod_lines(VMI_PASSTHROUGH)
+        + byhand.read("node", VMI_PASSTHROUGH, "{.spec.nodeName}")
+        + "\n"
+        + byhand.read_resource("resource", VMI_PASSTHROUGH)
+        + "\n"
+        + byhand.write(OUTPUT, NODE="$node", RESOURCE="$resource")
+    )
 
 
 STEP = Step(

@@ -1,7 +1,6 @@
 """Step 6: a stand-in for a VM with a share of a card, and the placement so far."""
 
-from gpuwl import objects, placing, report, requirements
-from gpuwl.byhand import pod_lines
+from gpuwl import byhand, objects, placing, report, requirements
 from gpuwl.context import Context
 from gpuwl.errors import SetupError
 from gpuwl.names import JOB_CONTAINER, NAMESPACE, VMI_PASSTHROUGH, VMI_VGPU, LabPod
@@ -30,10 +29,8 @@ def _node(ctx: Context, lab_pod: LabPod) -> str:
 def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod names no node
     """Return the same with kubectl."""
     names = " ".join(pod.name for pod in SO_FAR)
-    columns = "custom-columns=N:.metadata.name,D:.spec.nodeName"
-    return pod_lines(VMI_VGPU) + (
-        f"kubectl get pods -n {NAMESPACE} {names} --no-headers -o {columns} \\\n"
-        f"  | awk '{{print $1\" \"$2}}' | LC_ALL=C sort > {OUTPUT}\n"
+    return byhand.pod_lines(VMI_VGPU) + byhand.listing(
+        f"kubectl get pods -n {NAMESPACE} {names}", "{.metadata.name} {.spec.nodeName}", OUTPUT
     )
 
 

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from gpuwl import objects, placing, report, requirements
-from gpuwl.byhand import pod_lines
+from gpuwl import byhand, objects, placing, report, requirements
 from gpuwl.context import Context
 from gpuwl.errors import JudgedNegativeError
-from gpuwl.names import JOB_CROSS, LABEL_KEY, NAMESPACE
+from gpuwl.names import JOB_CROSS, LABEL_KEY
 from gpuwl.step import Nodes, Step, Why
 
 OUTPUT = "out/07-cross.txt"
@@ -47,16 +46,16 @@ def run(ctx: Context) -> None:
 
 def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod selects by label
     """Return the same with kubectl."""
-    read = f"kubectl get pod -n {NAMESPACE} {JOB_CROSS.name} -o jsonpath"
-    message = '{.status.conditions[?(@.type=="PodScheduled")].message}'
-    refused = '{.status.conditions[?(@.type=="PodScheduled")].status}'
+    condition = '{{.status.conditions[?(@.type=="PodScheduled")].{}}}'
+    reads = [
+        byhand.read("phase", JOB_CROSS, "{.status.phase}"),
+        byhand.read("node", JOB_CROSS, "{.spec.nodeName}"),
+        byhand.read("message", JOB_CROSS, condition.format("message")),
+    ]
     return (
-        f"kubectl delete pod -n {NAMESPACE} {JOB_CROSS.name} --ignore-not-found --grace-period=0 "
-        "--force\n" + pod_lines(JOB_CROSS, wait=f"jsonpath='{refused}'=False") + "{\n"
-        f"  echo PHASE=$({read}='{{.status.phase}}')\n"
-        f"  node=$({read}='{{.spec.nodeName}}'); echo NODE=${{node:-none}}\n"
-        f"  echo \"MESSAGE=$({read}='{message}')\"\n"
-        f"}} > {OUTPUT}\n"
+        byhand.pod_lines(JOB_CROSS, wait=f"jsonpath='{condition.format('status')}'=False")
+        + report.lines(reads)
+        + byhand.write(OUTPUT, PHASE="$phase", NODE="${node:-none}", MESSAGE="$message")
     )
 
 

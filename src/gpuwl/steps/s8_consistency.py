@@ -38,7 +38,8 @@ def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the dump holds all nodes of 
     return (
         "mkdir -p out bin\n"
         f"kubectl get nodes -o json > {DUMP}\n"
-        f"gpuwl check --print-script > {SCRIPT} && chmod 755 {SCRIPT}\n"
+        f"gpuwl check --print-script > {SCRIPT}\n"
+        f"chmod 755 {SCRIPT}\n"
         f"{SCRIPT} {DUMP} > {OUTPUT}\n"
     )
 
