@@ -95,8 +95,8 @@ class Artifacts:
         with _explained(self.path(relative)), self.path(relative).open("rb") as file:
             return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
-    def check(self) -> None:
-        """Tell whether the root can be written, without making anything.
+    def check(self, relatives: Iterable[str] = ()) -> None:
+        """Tell whether the root and these files in it can be written, without making anything.
 
         Raises SetupError where something is in the way.
         """
@@ -106,6 +106,11 @@ class Artifacts:
                 raise NotADirectoryError(errno.ENOTDIR, "not a folder", str(existing))
             if not os.access(existing, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, "not writable", str(existing))
+        for relative in relatives:
+            target = self.path(relative)
+            with _explained(target):
+                if target.is_dir() and not target.is_symlink():
+                    raise IsADirectoryError(errno.EISDIR, "a folder is there", str(target))
 
     def remove(self, relative: str) -> None:
         """Remove an artifact if it is there."""
@@ -162,8 +167,9 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = error.filename or path
+        where = str(error.filename2 or error.filename or path)
+        ours = where.endswith(_UNFINISHED) or where == str(path)
         raise SetupError(
-            f"cannot write {path}: {error.strerror} ({where})",
+            f"cannot write {path}: {error.strerror}{'' if ours else f' ({where})'}",
             hint="free that path, or choose another folder with --root",
         ) from None

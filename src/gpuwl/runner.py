@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gpuwl import runfile
 from gpuwl.context import Context
 from gpuwl.errors import GpuwlError, SetupError
 from gpuwl.runfile import RunFile, StepRecord
@@ -34,9 +35,11 @@ class Runner:
         """Run the steps and return a record of each.
 
         Raises what a step raised, once its record is written, and SetupError before anything is
-        touched where an earlier step is missing.
+        touched where an earlier step is missing or a file cannot be written.
         """
         self._check(steps)
+        files = [runfile.PATH, *(name for step in steps for name in step.artifacts)]
+        self.ctx.artifacts.check(files)
         self.ctx.artifacts.prepare()
         return [self._run(step) for step in steps]
 
