@@ -1,6 +1,5 @@
 """The components of one start, watched: one that dies or hangs ends the start."""
 
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,7 +32,7 @@ class Boot:
         self.folder = folder
         self._environment = environment
         self._programs = programs
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._children: dict[str, process.Child] = {}
         self._began = self._moved = time.monotonic()
         self._written = 0
 
@@ -67,10 +66,10 @@ class Boot:
             if child.poll() is not None:
                 self._report_death(name, child.returncode)
 
-    def confirm(self) -> None:
-        """Settle the records, now that each child is what it will be."""
-        for name in self._children:
-            process.confirm(process.record_path(self.folder, name))
+    def settle(self) -> None:
+        """Wait until every child is on record as what it is."""
+        for name, child in self._children.items():
+            process.settle(child, process.record_path(self.folder, name))
 
     def _report_death(self, name: str, code: int) -> NoReturn:
         log = process.log_path(self.folder, name)
@@ -94,10 +93,10 @@ class Boot:
             self._report_hang(f"still not there after {now - self._began:.0f} s", what)
 
     def _report_hang(self, how: str, what: str) -> NoReturn:
-        newest = process.log_path(self.folder, list(self._children)[-1])
+        ends = {name: last_lines(process.log_path(self.folder, name), 2) for name in self._children}
         raise ComponentError(
             f"the local control plane does not come up: {how}, waiting {what}",
-            details=last_lines(newest),
+            details=[f"{name}: {line}" for name, lines in ends.items() for line in lines],
             hint=f"its logs: {self.folder}",
         )
 

@@ -1,6 +1,6 @@
 """The logs of a local control plane: where they are, and what is added to them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -49,7 +49,7 @@ def read(logs: Sequence[Path]) -> Iterator[Line]:
                 yield Line(log.stem, text.rstrip("\n"))
 
 
-def follow(logs: Sequence[Path]) -> Iterator[Line]:
+def follow(logs: Sequence[Path]) -> Generator[Line]:
     """Return the lines that are there and then those that are added, until the logs are removed."""
     streams = {log: log.open(errors="replace") for log in logs}
     try:

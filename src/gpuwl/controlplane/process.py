@@ -39,8 +39,16 @@ SHELL = Path("/bin/sh")
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
-_children: list["subprocess.Popen[bytes]"] = []
-"""Children stay referenced: subprocess warns of one that is collected while it runs."""
+
+class Child(subprocess.Popen[bytes]):
+    """A child that is meant to outlive us: that it still runs is nothing to warn of."""
+
+    def __del__(self) -> None:
+        """Leave it alone."""
+
+
+_children: list[Child] = []
+"""Those that were not seen to end yet."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,7 @@ def log_path(folder: Path, name: str) -> Path:
     return folder / f"{name}.log"
 
 
-def spawn(launch: Launch) -> "subprocess.Popen[bytes]":
+def spawn(launch: Launch) -> Child:
     """Start a component in its own session, detached from the terminal, pipes and our environment.
 
     Raises OSError where there is no shell.
@@ -102,7 +110,7 @@ def spawn(launch: Launch) -> "subprocess.Popen[bytes]":
     path = log_path(launch.folder, launch.name)
     path.touch(mode=0o600)
     with path.open("ab") as log:
-        child = subprocess.Popen(
+        child = Child(
             [*launcher, *names, executable, *launch.arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -125,19 +133,28 @@ def read_record(path: Path) -> Identity | None:
         return None
 
 
-def confirm(path: Path) -> None:
-    """Put what a child of ours really became into its record: a wrapper script execs another file.
+def settle(child: Child, path: Path) -> None:
+    """Wait for the record of a child, and put into it what the child really became.
 
-    Only for a child that was not waited for yet, whose pid therefore cannot be somebody else's.
+    A wrapper script execs another file than the one that was started. A launcher that was not heard
+    of yet would escape whoever stops all that is recorded. The child was not waited for, so its pid
+    cannot be somebody else's.
     """
-    recorded = read_record(path)
-    if recorded is None or alive(recorded):
-        return
-    executable = _executable_of(recorded.pid)
-    if executable is None:
-        return
+
+    def look() -> bool | None:
+        return True if read_record(path) or child.poll() is not None else None
+
+    waiting.until(look, seconds=5, every=0.005)
+    who = read_record(path)
+    executable = None if child.poll() is not None else _executable_of(child.pid)
+    if who and executable and executable not in who.executables:
+        _record_executable(path, executable)
+
+
+def _record_executable(path: Path, executable: str) -> None:
     lines = path.read_text().splitlines()
     fresh = path.with_suffix(".new")
+    fresh.touch(mode=0o600)
     fresh.write_text("\n".join([*lines[:2], executable, lines[3], ""]))
     fresh.replace(path)
 

@@ -61,13 +61,12 @@ def _boot(request: Request, say: Say) -> None:
     began = time.time()
     environment = components.environment(len(request.nodes))
     boot = Boot(state.create(request.name), request.binaries.folder, environment)
-    boot.spawn("etcd", components.etcd())
-    port = _start_api_server(boot, request.name)
-    boot.spawn("kube-scheduler", components.kube_scheduler())
-    _wait_until_ready(boot, port)
-    _load(boot, port, request, say)
-    boot.check()
-    boot.confirm()
+    try:
+        port = _start_components(boot, request.name)
+        _load(boot, port, request, say)
+        boot.check()
+    finally:
+        boot.settle()
     record = state.Record(
         version=request.binaries.version,
         source=request.binaries.source,
@@ -79,6 +78,15 @@ def _boot(request: Request, say: Say) -> None:
         seconds=time.time() - began,
     )
     state.write(request.name, record)
+
+
+def _start_components(boot: Boot, name: str) -> int:
+    """Start the three, and return the API server's port once that is ready."""
+    boot.spawn("etcd", components.etcd())
+    port = _start_api_server(boot, name)
+    boot.spawn("kube-scheduler", components.kube_scheduler())
+    _wait_until_ready(boot, port)
+    return port
 
 
 def _start_api_server(boot: Boot, name: str) -> int:

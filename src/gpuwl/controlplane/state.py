@@ -100,6 +100,7 @@ def write(name: str, record: Record) -> None:
     """Put the record in place in one step: from then on the control plane counts as up."""
     target = folder(name) / RECORD
     fresh = target.with_suffix(".new")
+    fresh.touch(mode=0o600)
     fresh.write_text(json.dumps(dataclasses.asdict(record), indent=2) + "\n")
     fresh.replace(target)
     (folder(name) / GATE).unlink(missing_ok=True)

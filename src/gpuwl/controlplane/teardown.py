@@ -84,7 +84,9 @@ def _remove(folder: Path) -> None:
 
 
 def _keep_logs(folder: Path, reason: str) -> None:
-    (folder / state.FAILURE).write_text(reason + "\n")
+    marker = folder / state.FAILURE
+    marker.touch(mode=0o600)
+    marker.write_text(reason + "\n")
     for entry in folder.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)

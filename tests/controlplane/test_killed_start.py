@@ -1,0 +1,149 @@
+"""Starts that are killed or interrupted at some moment: nothing stays once the next command came."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.controlplane.support import UP, command, processes_in, silent
+
+from gpuwl import waiting
+from gpuwl.controlplane import plane, process, state, status, teardown
+
+pytestmark = pytest.mark.cluster
+
+MOMENTS = [
+    "starting",
+    "etcd.process",
+    "ca.crt",
+    "kube-apiserver.process",
+    "kube-scheduler.process",
+    "plane.json",
+]
+"""Files of a start in the order in which they appear."""
+
+
+def start_until(name: str, file: str) -> "subprocess.Popen[str]":
+    """Start a control plane elsewhere and return as soon as that file is there."""
+    child = command(UP, name)
+    awaited = state.folder(name) / file
+    deadline = time.monotonic() + 60
+    while not awaited.exists():
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    return child
+
+
+def end(child: "subprocess.Popen[str]", number: signal.Signals) -> tuple[str, str]:
+    child.send_signal(number)
+    return child.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_what_a_killed_start_left_goes_with_the_next_command(name: str, moment: str) -> None:
+    end(start_until(name, moment), signal.SIGKILL)
+    _assert_cleaned_or_up(name)
+
+
+@pytest.mark.parametrize("attempt", range(4))
+def test_at_random_moments_too(name: str, attempt: int) -> None:
+    child = start_until(name, MOMENTS[0])
+    waiting.pause(random.SystemRandom().uniform(0, 0.6))
+    end(child, signal.SIGKILL)
+    _assert_cleaned_or_up(name)
+
+
+def _assert_cleaned_or_up(name: str) -> None:
+    """A start that had ended before the signal came left a control plane, any other nothing."""
+    folder = state.folder(name)
+    if state.read(name):
+        assert teardown.sweep() == []
+        assert plane.is_up(name)
+        assert len(processes_in(folder)) == 3
+    else:
+        # a child of the killed command holds its lock between fork and exec
+        assert waiting.until(lambda: teardown.sweep() or None, seconds=2) == [name]
+        assert not folder.exists()
+        assert not processes_in(folder)
+
+
+def test_the_next_start_works(name: str) -> None:
+    end(start_until(name, "kube-apiserver.process"), signal.SIGKILL)
+    assert status.status(name).phase == "starting"
+    assert plane.ensure_up(name, say=silent).started
+    assert len(processes_in(state.folder(name))) == 3
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, -signal.SIGINT)],
+    ids=["TERM", "HUP", "INT"],
+)
+def test_an_interrupted_start_cleans_up_itself(
+    name: str, number: signal.Signals, code: int
+) -> None:
+    child = start_until(name, "kube-apiserver.process")
+    end(child, number)
+    assert child.returncode == code
+    assert not state.folder(name).exists()
+    assert not processes_in(state.folder(name))
+
+
+def test_what_somebody_is_starting_is_left_alone(name: str) -> None:
+    child = start_until(name, "etcd.process")
+    assert teardown.sweep() == []
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out, err) == (0, "", "")
+    assert plane.is_up(name)
+
+
+def launch(folder: Path) -> "subprocess.Popen[bytes]":
+    return process.spawn(
+        process.Launch("component", Path("/bin/sleep"), ["60"], folder, {}, state.GATE)
+    )
+
+
+def test_a_launcher_that_finds_the_gate_gone_does_not_start_anything(tmp_path: Path) -> None:
+    child = launch(tmp_path)
+    assert child.wait(timeout=5) == 1
+    assert process.read_record(tmp_path / "component.process") is not None
+
+
+def test_a_launcher_records_itself_before_it_starts_anything(tmp_path: Path) -> None:
+    (tmp_path / state.GATE).touch()
+    child = launch(tmp_path)
+    deadline = time.monotonic() + 5
+    while not process.alive(who := process.read_record(tmp_path / "component.process")):
+        assert time.monotonic() < deadline
+    assert who is not None
+    assert who.pid == child.pid
+    assert os.getsid(child.pid) == child.pid
+    assert process.stop(who, teardown.SIGNALS["etcd"])
+    assert child.wait(timeout=5) == -signal.SIGTERM
+
+
+def test_a_launcher_in_a_removed_folder_ends(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    code = f"rmdir {folder} && mkdir {folder} && touch {folder}/{state.GATE}\n"
+    names = ["component.process", state.GATE, "/bin/true", "/bin/sh"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", code + process.LAUNCHER, "sh", *names, "/bin/true"],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert [entry.name for entry in folder.iterdir()] == [state.GATE]
+
+
+@pytest.mark.parametrize("text", ["", "12", "12 (sh) R\nboot\n/bin/sh\n", "x (sh) " + "1 " * 50])
+def test_a_record_that_was_cut_off_describes_nobody(tmp_path: Path, text: str) -> None:
+    record = tmp_path / "etcd.process"
+    record.write_text(text)
+    assert process.read_record(record) is None
+    assert not process.alive(None)
