@@ -117,9 +117,11 @@ class RunFile:
 
 def read(artifacts: Artifacts) -> dict[str, Any] | None:
     """Return the document, None where there is none that can be read."""
+    path = artifacts.path(PATH)
     try:
-        document = json.loads(artifacts.path(PATH).read_bytes())
-    except (OSError, ValueError):
+        # a named pipe would never end
+        document = json.loads(path.read_bytes()) if path.is_file() else None
+    except (OSError, ValueError, RecursionError):
         return None
     usable = isinstance(document, dict) and document.get("version") == VERSION
     return document if usable else None
