@@ -70,6 +70,8 @@ class ReadOnlyCluster:
         configuration.retries = False  # the retries here know which requests are safe to repeat
         configuration.connection_pool_maxsize = 8
         _past_proxies(configuration)
+        # kept here: with a token the client writes its own, long removed, path back at each call
+        self._authority = configuration.ssl_ca_cert
         self._client = ApiClient(configuration)
         self._client.user_agent = f"gpuwl/{__version__}"
         self._timeout = request_timeout
@@ -110,8 +112,7 @@ class ReadOnlyCluster:
     @property
     def authority(self) -> bytes:
         """The certificate authority of the server as the kubeconfig names it, empty for none."""
-        path = self._client.configuration.ssl_ca_cert
-        return Path(path).read_bytes() if path else b""
+        return Path(self._authority).read_bytes() if self._authority else b""
 
     def close(self) -> None:
         """Close the connections that were kept alive."""
