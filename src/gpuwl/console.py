@@ -81,7 +81,13 @@ class Reporter:
             self._line(sys.stderr, f"hint: {error.hint}", "cyan")
 
     def progress(self, text: str) -> None:
-        """Show what goes on: in place on a terminal, elsewhere a line now and then."""
+        """Show what goes on: in place on a terminal, elsewhere a line now and then.
+
+        A line that starts with `warning: ` is no progress: it is printed and stays, always.
+        """
+        if text.startswith("warning: "):
+            self.warn(text.removeprefix("warning: "))
+            return
         if self._quiet:
             return
         if self._status is not None:

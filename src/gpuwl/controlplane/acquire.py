@@ -29,20 +29,22 @@ def acquire(version: str, source: Source | None, say: Say) -> Binaries:
 
 def _first(version: str, ways: tuple[Source, ...], say: Say) -> Binaries:
     failed: list[SetupError] = []
-    warnings: list[str] = []
     for way in ways:
         try:
             folder = _get(version, way, say)
         except SetupError as error:
             failed.append(error)
-            if isinstance(error, DigestError):  # never to be passed over in silence
-                warnings.append(f"warning: {error.message}")
-                say(warnings[-1])
             if way != ways[-1]:
-                say(f"no {way} ({error.message}), going on with a {ways[-1]}")
+                _tell_why_not(way, error, say)
         else:
-            return Binaries(version, way, folder, tuple(warnings))
+            return Binaries(version, way, folder)
     raise _all_failed(version, failed)
+
+
+def _tell_why_not(way: Source, error: SetupError, say: Say) -> None:
+    if isinstance(error, DigestError):  # what goes on must not bury it
+        say(f"warning: {error.message}")
+    say(f"no {way} ({error.message}), going on with a build")
 
 
 def _get(version: str, way: Source, say: Say) -> Path:

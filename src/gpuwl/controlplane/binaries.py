@@ -27,14 +27,12 @@ class Binaries:
 
     `version` is the Kubernetes version without the v (`1.37.2`). `source` says which place of the
     look-up order won: `assets`, `cache`, `download` or `build`; `bundle` for an archive that was
-    just unpacked. `warnings` are lines that a person has to see although all went well in the
-    end, such as a download with a wrong digest.
+    just unpacked.
     """
 
     version: str
     source: str
     folder: Path
-    warnings: tuple[str, ...] = ()
 
     @property
     def etcd(self) -> Path:
@@ -76,7 +74,8 @@ def obtain(
 
     `version` as in `find`. `source` forces a download or a build: GPUWL_ASSETS is passed over then,
     and of the cache only what came that way counts. `say` is given one short line of progress at a
-    time, at most a few a second. Another gpuwl that is at it already is waited for, and its result
+    time, at most a few a second; one that starts with `warning: ` must not be lost among the others,
+    such as that a download had a wrong digest. Another gpuwl that is at it already is waited for, and its result
     used. Raises SetupError with the reason of each place that failed.
     """
     if source is None and (found := find(version)):

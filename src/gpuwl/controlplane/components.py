@@ -10,8 +10,9 @@ import os
 NAMES = ("etcd", "kube-apiserver", "kube-scheduler")
 """In the order of start; they are stopped the other way round."""
 
-CLIENT_SOCKET = "c.sock"
-PEER_SOCKET = "p.sock"
+CLIENT_SOCKET = "c.sock:0"
+PEER_SOCKET = "p.sock:0"
+"""File names. etcd before 3.7 takes no address without a port, also where it has no meaning."""
 ADDRESS = "127.0.0.1"
 MANY_NODES = 500
 SERVICE_RANGE = "10.0.0.0/24"
