@@ -15,7 +15,8 @@ def namespace(attempt: Attempt) -> Findings:
     if attempt.namespace is None:
         yield Difference(what, expected, "no such namespace")
     elif objects.is_terminating(attempt.namespace):
-        yield Difference(what, expected, "being deleted (Terminating)")
+        mend = f"{attempt.gpuwl} run --from 1 --to 7"  # the Pods go with it
+        yield Difference(what, expected, "being deleted (Terminating)", mend)
 
 
 def folders(attempt: Attempt) -> Findings:
