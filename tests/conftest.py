@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpuwl import objects, paths
+from gpuwl import journal, objects, paths
 from gpuwl.cluster import Cluster
 from gpuwl.controlplane import binaries, plane
 from gpuwl.controlplane.binaries import Binaries
@@ -60,6 +60,7 @@ def cluster(control_plane: plane.Plane) -> Iterator[Cluster]:
     """A client of the session's control plane, whose lab is as it was at the start."""
     client = Cluster.from_kubeconfig(control_plane.kubeconfig)
     undo_lab(client)
+    (control_plane.folder / journal.LOCAL_FILE).unlink(missing_ok=True)
     yield client
     client.close()
 
