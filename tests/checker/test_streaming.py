@@ -3,6 +3,7 @@
 import ast
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +46,7 @@ print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, d
 
 def peak_kilobytes(path: Path) -> tuple[int, int, bytes]:
     """Return exit code, peak resident set and stdout of the script on a dump."""
-    command = ["python3", "-I", "-S", "-c", MEASURE, SCRIPT, path]
+    command = [sys.executable, "-I", "-S", "-c", MEASURE, str(SCRIPT), str(path)]
     out = subprocess.check_output(command, env=ENVIRONMENT, text=True)
     code, peak, stdout = out.split(" ", 2)
     return int(code), int(peak), ast.literal_eval(stdout)
@@ -114,6 +115,6 @@ def test_import_is_cheap() -> None:
     """Who wants only the label's name pays for no parser, no patterns, no options."""
     code = "import sys; old = set(sys.modules); import checker; print(*set(sys.modules) - old)"
     env = ENVIRONMENT | {"PYTHONPATH": str(CHECKER.parent)}
-    out = subprocess.check_output(["python3", "-S", "-c", code], env=env, text=True)
+    out = subprocess.check_output([sys.executable, "-S", "-c", code], env=env, text=True)
     assert "checker" in out.split()
     assert set(out.split()) <= {"checker", "gc", "__future__"}
