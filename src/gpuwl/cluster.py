@@ -7,6 +7,7 @@ whole lab, and they drop fields they do not know, which a dump must keep.
 import contextlib
 import json
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -169,8 +170,7 @@ class ReadOnlyCluster:
         words = str(error.reason if isinstance(error, ApiException) else error)
         problem = ClusterError(
             f"no answer from {self.server} to {call}: {_short_reason(words)}",
-            hint="check that the cluster runs and is reachable, or add --local to use a local "
-            "control plane",
+            hint=_UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in words else _UNREACHABLE,
         )
         if "CERTIFICATE_VERIFY_FAILED" in words or isinstance(error, ApiException):
             return problem  # a wrong certificate does not get better by asking again
@@ -233,12 +233,17 @@ def _refused(call: Call, status: int, data: bytes, retry_after: str | None) -> E
         status=status,
         reason=str(answer.get("reason") or ""),
         causes=[str(c.get("reason")) for c in details.get("causes") or () if isinstance(c, dict)],
-        hint=_hint(status, words),
+        hint=_hint(status, words) if answer else _NO_API_SERVER,
     )
     if status not in PASSING_STATUSES:
         return error
     pause = float(retry_after) if retry_after and retry_after.isdigit() else RETRY_PAUSE
     return _PassingError(error, retry_after=pause, never_acted=status == 429)
+
+
+_UNREACHABLE = "check that the cluster runs and is reachable, or use --local"
+_UNTRUSTED = "the kubeconfig's certificate authority is not the one that vouches for this server"
+_NO_API_SERVER = "that is no answer of an API server: check the kubeconfig's server, or a proxy"
 
 
 def _hint(status: int, words: str) -> str | None:
@@ -261,15 +266,18 @@ def _decoded(data: bytes, path: str) -> Object:
     try:
         answer = json.loads(data)
     except ValueError as error:
-        raise ClusterError(f"the answer for {resource_of(path)} is not JSON: {error}") from None
+        message = f"the answer for {resource_of(path)} is not JSON: {error}"
+        raise ClusterError(message, hint=_NO_API_SERVER) from None
     if not isinstance(answer, dict):
-        raise ClusterError(f"the answer for {resource_of(path)} is not an object")
+        message = f"the answer for {resource_of(path)} is not an object"
+        raise ClusterError(message, hint=_NO_API_SERVER)
     return answer
 
 
 def _short_reason(words: str) -> str:
-    """Drop the object addresses that urllib3 puts before its reasons."""
-    return " ".join(words.rsplit(">: ", maxsplit=1)[-1].split())
+    """Drop what urllib3 puts before its reasons, and OpenSSL's source line behind one."""
+    reason = re.sub(r"\A.*?Connection\(host=[^)]*\): | \(_ssl\.c:\d+\)", "", words)
+    return " ".join(reason.rsplit(">: ", maxsplit=1)[-1].split())
 
 
 @contextlib.contextmanager
