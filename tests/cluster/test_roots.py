@@ -17,7 +17,7 @@ from gpuwl.cluster import Cluster
 pytestmark = pytest.mark.cluster
 
 
-def every_file(root: Path, change: Callable[[Path], None]) -> None:
+def every_file(root: Path, change: Callable[[Path], object]) -> None:
     for name in sorted(expected.EVERY_FILE):
         change(root / name)
 
@@ -47,7 +47,7 @@ def to_a_hard_link(path: Path) -> None:
     path.with_name(f"{path.name}.twin").hardlink_to(path)
 
 
-CHANGES: dict[str, Callable[[Path], None]] = {
+CHANGES: dict[str, Callable[[Path], object]] = {
     "read-only": lambda path: path.chmod(0o400),
     "foreign text": lambda path: path.write_text("not from gpuwl"),
     "empty": lambda path: path.write_bytes(b""),
