@@ -7,7 +7,7 @@ import subprocess
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,25 +29,25 @@ class GoCommand:
         """Yield the lines that go prints, and None for each second without one.
 
         go and the compilers that it starts are a process group of their own, which dies with
-        whatever ends this generator early. A gpuwl that is killed outright takes them along too,
-        since nobody then reads their pipe: go's next line ends it with SIGPIPE. Killing go is
-        harmless, its caches are written so that a half-written entry does not count
+        whatever ends this generator early, a SIGKILL of gpuwl too. Killing go is harmless, its
+        caches are written so that a half-written entry does not count
         (https://pkg.go.dev/cmd/go#hdr-Build_and_test_caching). Raises SetupError where go fails.
         """
         with self.log.open("a", buffering=1, encoding="utf-8") as log:
             log.write(f"{_HEAD}{' '.join(arguments)}\n")
             tail: deque[str] = deque(maxlen=12)
-            process = self._start(arguments)
-            try:
-                for line in _lines(process):
-                    if line is not None:
-                        log.write(line + "\n")
-                        if " " in line and not line.startswith("go: downloading"):
-                            tail.append(line)  # a word, and no mere name of a package
-                    yield line
-                code = process.wait()
-            finally:
-                _end(process)
+            with _group() as group:
+                process = self._start(arguments, group)
+                try:
+                    for line in _lines(process):
+                        if line is not None:
+                            log.write(line + "\n")
+                            if " " in line and not line.startswith("go: downloading"):
+                                tail.append(line)  # a word, and no mere name of a package
+                        yield line
+                    code = process.wait()
+                finally:
+                    _reap(process, group)
         if code:
             raise SetupError(
                 f"go {arguments[0]} failed",
@@ -70,7 +70,7 @@ class GoCommand:
                 lines.add(line)
         return lines
 
-    def _start(self, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    def _start(self, arguments: tuple[str, ...], group: int) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
                 [self.go, *arguments],
@@ -79,10 +79,39 @@ class GoCommand:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                process_group=0,  # a Ctrl-C of the terminal reaches gpuwl alone, which decides
+                process_group=group,
             )
         except OSError as error:
             raise SetupError(f"{self.go} cannot be started", details=[str(error)]) from error
+
+
+@contextmanager
+def _group() -> Iterator[int]:
+    """Yield a process group that a Ctrl-C of the terminal does not reach, and kill it at the end.
+
+    Its first member reads a pipe that only this process holds open: however this process ends, the
+    read ends too, and the group is killed by its own member.
+    """
+    watch = subprocess.Popen(
+        ["/bin/sh", "-c", "read -r line; kill -KILL 0"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        process_group=0,
+    )
+    try:
+        yield watch.pid
+    finally:
+        os.killpg(watch.pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+        watch.wait()
+        if watch.stdin:
+            watch.stdin.close()
+
+
+def _reap(process: subprocess.Popen[bytes], group: int) -> None:
+    os.killpg(group, signal.SIGKILL)
+    process.wait()
+    if process.stdout:
+        process.stdout.close()
 
 
 def _lines(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
@@ -105,12 +134,3 @@ def _pump(process: subprocess.Popen[bytes], lines: "queue.Queue[str | None]") ->
         for raw in process.stdout or ():
             lines.put(raw.decode("utf-8", errors="replace").rstrip("\r\n"))
     lines.put(None)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    if process.stdout:
-        process.stdout.close()
