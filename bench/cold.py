@@ -25,19 +25,19 @@ LIMIT = 1.0
 
 def by_hand(programs: Path) -> float:
     """Return the seconds that the start by hand took."""
-    command = [sys.executable, HERE / "baselines/raw-start.py", programs]
+    command = [sys.executable, str(HERE / "baselines/raw-start.py"), str(programs)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def by_gpuwl(folder: Path) -> float:
     """Return the seconds of a whole lab, whose control plane is stopped after the clock is."""
-    gpuwl = [BIN / "gpuwl", "-q"]
+    gpuwl = [str(BIN / "gpuwl"), "-q"]
     environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
     environment.pop("KUBECONFIG", None)
     began = time.perf_counter()
     try:
         subprocess.run(
-            [*gpuwl, "run", "--all", "--local", "--root", folder / "root"],
+            [*gpuwl, "run", "--all", "--local", "--root", str(folder / "root")],
             env=environment,
             check=True,
             stdout=subprocess.DEVNULL,

@@ -71,9 +71,14 @@ def _assert_cleaned_or_up(name: str) -> None:
         assert not processes_in(folder)
 
 
+def test_status_cleans_up_before_it_looks(name: str) -> None:
+    end(start_until(name, "kube-apiserver.process"), signal.SIGKILL)
+    assert waiting.until(lambda: status.status(name).phase == "down" or None, seconds=2)
+    assert not processes_in(state.folder(name))
+
+
 def test_the_next_start_works(name: str) -> None:
     end(start_until(name, "kube-apiserver.process"), signal.SIGKILL)
-    assert status.status(name).phase == "starting"
     assert plane.ensure_up(name, say=silent).started
     assert len(processes_in(state.folder(name))) == 3
 
@@ -96,6 +101,7 @@ def test_an_interrupted_start_cleans_up_itself(
 def test_what_somebody_is_starting_is_left_alone(name: str) -> None:
     child = start_until(name, "etcd.process")
     assert teardown.sweep() == []
+    assert status.status(name).phase == "starting"
     out, err = child.communicate(timeout=60)
     assert (child.returncode, out, err) == (0, "", "")
     assert plane.is_up(name)

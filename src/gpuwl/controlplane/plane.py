@@ -62,7 +62,7 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
     began = time.monotonic()
     dump = state.Dump.of(nodes, anonymised=anonymise) if nodes else None
     wanted = Wanted(name, version, dump)
-    teardown.sweep()
+    sweep()
     plane = wanted.running()
     if plane:
         return Up(plane, started=False, seconds=time.monotonic() - began)
@@ -109,8 +109,9 @@ def down(name: str = state.DEFAULT_NAME) -> Down:
     """
     began = time.monotonic()
     folder = state.folder(name)
+    stopped = name in sweep()
     if not folder.exists():
-        return Down(name, stopped=False, seconds=time.monotonic() - began)
+        return Down(name, stopped=stopped, seconds=time.monotonic() - began)
     with state.locked(name):
         stopped = folder.exists()
         if stopped:
@@ -123,8 +124,18 @@ def down_all() -> list[Down]:
     return [down(name) for name in names()]
 
 
+def sweep() -> list[str]:
+    """Clean up after gpuwls that were killed in a start or stop; return the names that needed it.
+
+    For the beginning of every command that looks at control planes; `ensure_up`, `down`, `names`
+    and `status` do it themselves.
+    """
+    return teardown.sweep()
+
+
 def names() -> list[str]:
     """Return the names that are up, failed to start or are being started."""
+    sweep()
     return state.names()
 
 

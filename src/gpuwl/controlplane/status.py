@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from gpuwl.controlplane import binarycache, components, inspection, process, state
+from gpuwl.controlplane import binarycache, components, inspection, process, state, teardown
 from gpuwl.controlplane.boot import last_lines
 from gpuwl.errors import SetupError
 
@@ -64,7 +64,11 @@ class Status:
 
 
 def status(name: str) -> Status:
-    """Describe the control plane `name`, whatever phase it is in."""
+    """Describe the control plane `name`, whatever phase it is in.
+
+    First cleans up after gpuwls that were killed, so that `starting` means that somebody is at it.
+    """
+    teardown.sweep()
     folder, record = state.folder(name), state.read(name)
     parts = _components(folder, record) if folder.exists() else ()
     phase = _phase(name, record, parts)

@@ -53,7 +53,10 @@ def _sweep(name: str) -> bool:
     with state.locked(name, wait=False) as mine:
         if not mine or not _abandoned(name):
             return False
-        stop(name)
+        try:
+            stop(name)
+        except SetupError:
+            return False  # `down` of that name says why; other names have nothing to do with it
     return True
 
 
