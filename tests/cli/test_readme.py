@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from gpuwl import errors
-from gpuwl.cli import commands, entry
+from gpuwl.cli import commands, entry, local
 from gpuwl.steps import STEPS
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
@@ -34,7 +34,9 @@ def test_the_exit_codes() -> None:
 
 
 def test_the_option_table() -> None:
-    listed = {row[0].strip("`").replace("\\|", "|"): row[1] for row in rows("| option | variable | |")}
+    listed = {
+        row[0].strip("`").replace("\\|", "|"): row[1] for row in rows("| option | variable | |")
+    }
     expected = {
         _usage(option): option.envvar
         for option in commands.cli.params
@@ -46,12 +48,13 @@ def test_the_option_table() -> None:
 def _usage(option: click.Option) -> str:
     if option.is_flag:
         return ", ".join(option.opts)
-    metavar = option.metavar or "|".join(option.type.to_info_dict()["choices"])
+    choices = option.type.choices if isinstance(option.type, click.Choice) else ()
+    metavar = option.metavar or "|".join(map(str, choices))
     return f"{option.opts[0]} {metavar}"
 
 
 def test_every_command_is_named() -> None:
     for command in commands.cli.commands:
         assert f"gpuwl {command}" in README
-    for command in commands.local.local.commands:
+    for command in local.local.commands:
         assert f"gpuwl local {command}" in README

@@ -102,7 +102,9 @@ class Proxy:
 
     def __init__(self, kubeconfig: Path) -> None:
         self._upstream = _Upstream(kubeconfig)
-        self._at, self._fault, self._before = 0, pass_on, lambda: None
+        self._at = 0
+        self._fault: Fault = pass_on
+        self._before: Callable[[], None] = lambda: None
         self._closed = False
         self.port = 0
         self.count = 0
@@ -119,7 +121,6 @@ class Proxy:
     def refuse(self, at: int) -> None:
         """Let the connection for request number `at` be refused: nobody listens for a moment."""
         self.spoil(0)
-        self._refused_at = at
         self._at = -at
 
     def close(self) -> None:
