@@ -225,7 +225,8 @@ def _escaped(character: str) -> str:
 
 def _sentence(text: str) -> str:
     """Return a stranger's sentence on one line: blanks stay, all else as `shown`."""
-    return " ".join(shown(word) for word in text[:300].split())
+    blank = str.maketrans(BLANKS, " " * len(BLANKS))
+    return " ".join(shown(word) for word in text[:300].translate(blank).split(" ") if word)
 
 
 def _json_type(value: object) -> str:
@@ -535,7 +536,7 @@ def _argument(names: list[str], option: str) -> str:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise JsonError(f"{name} is not JSON", -1)
+    raise JsonError(f"the constant {name} is not JSON", -1)
 
 
 def _make_scan() -> Scan:
@@ -605,7 +606,9 @@ class DeepScan:
             value, self._pos = self._scan(self._text, self._pos)
             return value
         if len(self._open) == DEEPEST:
-            raise NotNodesError(f"is nested deeper than {DEEPEST} levels; no node is")
+            raise NotNodesError(
+                f"is nested deeper than {DEEPEST} levels, which no node is; {MAKE_IT}"
+            )
         container: dict[str, object] | list[object] = {} if mark == "{" else []
         self._pos += 1
         if self._mark() == _closer(container):

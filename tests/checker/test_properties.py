@@ -4,7 +4,7 @@ import json
 import random
 from typing import Any
 
-from hypothesis import assume, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tests.checker import second_opinion
 from tests.checker.support import CASES, ENVIRONMENT, Result, chunks_of, run_main, run_script
@@ -83,6 +83,11 @@ values = st.recursive(
 )
 
 
+def examples(count: int) -> settings:
+    """Return settings that do not fail on a busy machine."""
+    return settings(max_examples=count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
 def assert_contract(result: Result) -> None:
     """Whatever came in: the exit code, and what belongs to it on each stream."""
     assert result.code in (0, 1, 2)
@@ -108,7 +113,7 @@ def options(accept: list[tuple[str, str]], ignore: list[str]) -> list[str]:
     return given + [f"--ignore={pattern}" for pattern in ignore]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(lists, accepts, ignores, st.sampled_from([None, 1, 4]), st.booleans())
 def test_second_opinion_on_lists(
     document: dict[str, Any],
@@ -123,7 +128,7 @@ def test_second_opinion_on_lists(
     assert (result.code, result.lines) == second_opinion.verdict(document, accept, ignore)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(nodes)
 def test_second_opinion_on_single_nodes(node: dict[str, Any]) -> None:
     document = node | {"kind": "Node"}
@@ -141,7 +146,7 @@ def shuffled(value: Any, order: random.Random) -> Any:
     return value
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     lists,
     st.randoms(use_true_random=False),
@@ -157,7 +162,7 @@ def test_key_order_white_space_and_chunks_change_nothing(
         assert run_main(f"{blank}{other}{blank}".encode()) == plain
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(nodes, st.lists(nodes | strangers, max_size=4), st.lists(nodes | strangers, max_size=4))
 def test_other_items_change_nothing(
     node: dict[str, Any], before: list[dict[str, Any]], behind: list[dict[str, Any]]
@@ -170,7 +175,7 @@ def test_other_items_change_nothing(
     assert mine == (alone.out.splitlines() if alone.code else [])
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.binary(max_size=200))
 @example(b"\xff\xfe")
 @example(b"\xff\xfe{")
@@ -183,7 +188,7 @@ def test_any_bytes(data: bytes) -> None:
     assert_contract(run_main(data))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(values)
 def test_any_json(value: Any) -> None:
     for document in (
@@ -195,7 +200,7 @@ def test_any_json(value: Any) -> None:
         assert_contract(run_main(json.dumps(document).encode()))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     values,
     st.sampled_from(["name", "labels", "label", "status", "allocatable", "quantity", "kind"]),
@@ -217,7 +222,7 @@ def test_any_value_in_any_field(value: Any, field: str) -> None:
     assert result.out.count("\n") <= 1
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
 def test_one_printable_line_for_any_text(name: str, label: str, resource: str) -> None:
     assume(name)
