@@ -1,5 +1,6 @@
 """`gpuwl verify` on the real control plane: what holds, what differs, and that the mends mend."""
 
+import contextlib
 import json
 import os
 import shlex
@@ -15,7 +16,7 @@ import pytest
 import yaml
 from tests.conftest import Run, program, undo_lab
 
-from gpuwl import manifests, paths
+from gpuwl import manifests, paths, waiting
 from gpuwl.artifacts import Artifacts
 from gpuwl.cluster import Cluster, ReadOnlyCluster
 from gpuwl.controlplane import plane
@@ -50,13 +51,12 @@ class Lab:
 
     def verify(self) -> list[Outcome]:
         """Verify in this process, with a client that cannot write."""
-        client = ReadOnlyCluster.from_kubeconfig(self.kubeconfig)
-        record = TargetRecord("local", "tests", client.server, "v0")
-        attempt = Attempt(client, Artifacts(self.root), lab_nodes(), record, timeout=30)
-        try:
-            return assess(attempt, STEPS)
-        finally:
-            client.close()
+        with contextlib.closing(ReadOnlyCluster.from_kubeconfig(self.kubeconfig)) as client:
+            record = TargetRecord("local", "tests", client.server, "v0")
+            attempt = Attempt(client, Artifacts(self.root), lab_nodes(), record, timeout=30)
+            outcomes = assess(attempt, STEPS)
+            assert client.requests == 4  # nodes, namespace, Pods, events: each list once
+            return outcomes
 
     def differences(self) -> dict[int, list[Difference]]:
         return {one.number: list(one.differences) for one in self.verify() if one.differences}
@@ -412,6 +412,27 @@ def test_with_fewer_rights_it_says_what_it_cannot_tell(lab: Lab, tmp_path: Path,
     finally:
         lab.kubectl("delete", "serviceaccount/reader", "clusterrole/reader")
         lab.kubectl("delete", "clusterrolebinding/reader")
+
+
+def test_a_stopped_verify_leaves_no_folder_and_no_process(lab: Lab, tmp_path: Path) -> None:
+    script, pids = lab.root / "bin/check-config.sh", tmp_path / "pids"
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    script.write_text(f"#!/bin/sh\necho $$ > {pids}\nsleep 300\n")
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(lab.kubeconfig),
+        "GPUWL_ROOT": str(lab.root),
+        "TMPDIR": str(folder),
+    }
+    command = [str(Path(sys.executable).parent / "gpuwl"), "verify"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        assert waiting.until(lambda: (pids.exists() and pids.read_text()) or None, seconds=60)
+        assert [path.name[:13] for path in folder.glob("gpuwl-verify*")] == ["gpuwl-verify-"]
+        process.terminate()
+        assert process.wait(60) == 143
+    assert list(folder.iterdir()) == []
+    assert not Path(f"/proc/{pids.read_text().strip()}").exists()
 
 
 def test_nodes_of_another_cluster_are_no_lab(lab: Lab) -> None:
