@@ -54,13 +54,13 @@ def _from_environment(context: str | None) -> Choice:
         return _kubeconfig(named, "KUBECONFIG", context)
     if usual.exists():
         return _kubeconfig(str(usual), "~/.kube/config", context)
-    if os.environ.get("KUBERNETES_SERVICE_HOST") and SERVICE_ACCOUNT.exists():
-        return Choice(local=False, reason="this Pod's service account", in_cluster=True)
     if context:
         raise SetupError(
             f"there is no kubeconfig to take context {context} from",
             hint="name one with --kubeconfig",
         )
+    if os.environ.get("KUBERNETES_SERVICE_HOST") and SERVICE_ACCOUNT.exists():
+        return Choice(local=False, reason="this Pod's service account", in_cluster=True)
     return Choice(local=True, reason="no kubeconfig found")
 
 
