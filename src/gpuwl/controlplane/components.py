@@ -14,7 +14,6 @@ CLIENT_SOCKET = "c.sock:0"
 PEER_SOCKET = "p.sock:0"
 """File names. etcd before 3.7 takes no address without a port, also where it has no meaning."""
 ADDRESS = "127.0.0.1"
-MANY_NODES = 500
 SERVICE_RANGE = "10.0.0.0/24"
 SERVICE_ADDRESS = "10.0.0.1"
 """The first address of the range is that of the `kubernetes` service."""
@@ -90,10 +89,10 @@ def kube_scheduler() -> list[str]:
     ]
 
 
-def environment(nodes: int) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the variables of the three, and no others: etcd takes any flag from ETCD_… too.
 
-    Many nodes are created a third faster with a garbage collector that runs less often, for 40 %
-    more memory.
+    A garbage collector that runs less often saves a sixth of the processor time of a start and a
+    third of that of loading many nodes, for 90 MB more at first (460 instead of 370).
     """
-    return {"PATH": os.defpath} | ({"GOGC": "300"} if nodes >= MANY_NODES else {})
+    return {"PATH": os.defpath, "GOGC": "300"}

@@ -59,8 +59,8 @@ def _try(request: Request, say: Say) -> None:
 
 def _boot(request: Request, say: Say) -> None:
     began = time.time()
-    environment = components.environment(len(request.nodes))
-    boot = Boot(state.create(request.name), request.binaries.folder, environment)
+    folder = state.create(request.name)
+    boot = Boot(folder, request.binaries.folder, components.environment())
     try:
         port = _start_components(boot, request.name)
         _load(boot, port, request, say)
