@@ -19,7 +19,7 @@ AWKWARD = {
     "example.com/html": "<a href='x'>&amp;</a> > < &",
     "example.com/korean": "한국어 노드, 그래픽 카드",
     "example.com/separators": "line\u2028paragraph\u2029end",
-    "example.com/controls": "tab\tnewline\nreturn\rbell\x07escape\x1b[31mdelete\x7fnul-next\x01",
+    "example.com/controls": "tab\tnewline\nreturn\rbell\x07back\bform\fescape\x1b[31mdelete\x7fnul-next\x01",
     "example.com/emoji": "\U0001f600 \U0001f468\u200d\U0001f469\u200d\U0001f467",
     "example.com/quotes": "\"double\" 'single' \\back\\slash /",
     "example.com/last-bmp": "\ufffd\uffff\ue000\ufeff",
