@@ -136,5 +136,5 @@ def test_the_order_of_the_nodes_is_the_servers() -> None:
     "answer", [b"", b"{}", b"[]", b"null", b'{"kind": "PodList"}', b"<html>", b"\xff"]
 )
 def test_what_is_no_node_list_is_refused(answer: bytes) -> None:
-    with pytest.raises(ValueError, match="NodeList|Expecting value|decode"):
+    with pytest.raises(ValueError, match=r"NodeList|Expecting value|decode"):
         report.kubectl_json(answer)
