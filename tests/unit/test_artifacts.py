@@ -167,6 +167,26 @@ def test_a_root_that_cannot_be(root: str, tmp_path: Path) -> None:
         all_that_a_run_does_first()
 
 
+@pytest.fixture
+def somebody(tmp_path: Path) -> Iterator[None]:
+    """Somebody else than root, whom modes do bind."""
+    if os.getuid():
+        pytest.skip("only root may become somebody else")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    os.setresuid(65534, 65534, 0)
+    yield
+    os.setresuid(0, 0, 0)
+
+
+@pytest.mark.usefixtures("somebody")
+@pytest.mark.parametrize("below", ["", "lab/deep"])
+def test_a_root_that_belongs_to_somebody_else(below: str, tmp_path: Path) -> None:
+    with pytest.raises(SetupError) as raised:
+        Artifacts(tmp_path / below).check()
+    assert raised.value.message.startswith(f"cannot write {tmp_path / below}: not writable")
+
+
 def test_missing_tells_files_from_folders_and_dangling_links(artifacts: Artifacts) -> None:
     artifacts.write("out/a", "x")
     (artifacts.root / "out/b").mkdir()

@@ -1,0 +1,137 @@
+"""Roots that cannot be written, the checker in process, a control plane that does not start."""
+
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.conftest import Run, program
+
+from gpuwl import checkfile, paths
+from gpuwl.cluster import Cluster
+from gpuwl.controlplane.binaries import Binaries
+
+CASES = sorted((Path(__file__).parents[1] / "checker/cases").glob("*.json"))
+
+
+@pytest.fixture
+def file_in_the_way(tmp_path: Path) -> Path:
+    (tmp_path / "file").write_text("somebody's")
+    return tmp_path / "file"
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A file system that cannot be written, not even by root."""
+    place = tmp_path / "read-only"
+    place.mkdir()
+    mounted = subprocess.run(
+        [shutil.which("mount") or "mount", "-t", "tmpfs", "-o", "ro,size=64k", "none", str(place)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("mounting takes rights that this user lacks")
+    yield place
+    subprocess.run([shutil.which("umount") or "umount", str(place)], check=True)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("below", ["", "deep/er"])
+def test_a_file_in_the_way_of_the_root(
+    below: str, file_in_the_way: Path, gpuwl: Run, cluster: Cluster
+) -> None:
+    root = file_in_the_way / below
+    before = cluster.get(paths.NODES)["items"]
+    done = gpuwl("run", "--all", "--root", str(root))
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[-2:] == [
+        f"error: cannot write {root}: not a folder{f' ({file_in_the_way})' if below else ''}",
+        "hint: free that path, or choose another folder with --root",
+    ]
+    assert cluster.get(paths.NODES)["items"] == before
+    assert file_in_the_way.read_text() == "somebody's"
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("below", ["", "sub/folder"])
+def test_a_root_on_a_read_only_disk(
+    below: str, read_only: Path, gpuwl: Run, cluster: Cluster
+) -> None:
+    before = cluster.get(paths.NODES)["items"]
+    done = gpuwl("run", "--all", "--root", str(read_only / below))
+    assert done.returncode == 3
+    assert f"error: cannot write {read_only / below}: " in done.stderr
+    assert "--root" in done.stderr
+    assert cluster.get(paths.NODES)["items"] == before
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    "root", ["/proc/lab", "/proc/self", "/sys/lab", "/dev/null", "/dev/null/x"]
+)
+def test_a_root_that_cannot_be(root: str, gpuwl: Run) -> None:
+    done = gpuwl("run", "--all", "--root", root)
+    assert done.returncode == 3
+    assert f"error: cannot write {root}: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name[:3])
+def test_check_says_what_the_script_says(case: Path, tmp_path: Path) -> None:
+    script = tmp_path / "check-config.sh"
+    script.write_text(checkfile.render())
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    ours = program("gpuwl")("check", str(case))
+    alone = subprocess.run([str(script), str(case)], capture_output=True, text=True, check=False)
+    assert (ours.returncode, ours.stdout) == (alone.returncode, alone.stdout)
+    assert ours.stderr == alone.stderr
+
+
+def test_check_reads_standard_input_and_prints_one_document() -> None:
+    with CASES[0].open() as dump:
+        done = program("gpuwl")("check", "-", "--output", "json", stdin=dump)
+    assert done.returncode == 0
+    assert done.stdout.count("\n{") == 0
+    assert done.stdout.startswith("{")
+
+
+def test_the_printed_script_is_the_one_that_is_rendered() -> None:
+    assert program("gpuwl")("check", "--print-script").stdout == checkfile.render()
+
+
+DYING = """#!/bin/sh
+[ "$1" = --version ] && exec "$REAL" "$@"
+echo "flag provided but not defined: -nonsense" >&2
+echo "usage of the component follows" >&2
+exit 2
+"""
+
+
+@pytest.mark.cluster
+def test_a_component_that_dies_at_start_is_quoted(
+    tmp_path: Path, root: Path, found_binaries: Binaries
+) -> None:
+    assets = tmp_path / "assets"
+    assets.mkdir()
+    for name in ("etcd", "kube-apiserver", "kube-scheduler"):
+        (assets / name).symlink_to(found_binaries.folder / name)
+    (assets / "kube-scheduler").unlink()
+    (assets / "kube-scheduler").write_text(
+        DYING.replace("$REAL", str(found_binaries.folder / "kube-scheduler"))
+    )
+    (assets / "kube-scheduler").chmod(0o755)
+    run = program("gpuwl", GPUWL_ASSETS=str(assets), GPUWL_ROOT=str(root), GPUWL_NAME="dying")
+    done = run("run", "--all", "--local")
+    try:
+        assert done.returncode == 3, done.stderr
+        assert "error: kube-scheduler " in done.stderr
+        assert "  flag provided but not defined: -nonsense\n" in done.stderr
+        assert "hint: " in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not root.exists()
+    finally:
+        assert run("local", "down").returncode == 0
