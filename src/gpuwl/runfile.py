@@ -90,7 +90,7 @@ class RunFile:
             fields["files"] = {**self._files(record.number), **record.files}
         self._steps[record.number] = {**fields, "target": self._target}
         self._current = record.number if record.result == "running" else 0
-        self._write(durable=True)
+        self._write(durable=record.result != "running")
 
     def _expect(self, relative: str, digest: str) -> None:
         """Record a file of the running step before it is written."""
