@@ -200,8 +200,11 @@ def opened(cluster: "ReadOnlyCluster", local_name: str | None) -> Iterator[Journ
     _load(journal)
     try:
         yield journal
-    finally:
-        journal.save()
+    except BaseException:
+        with contextlib.suppress(SetupError):  # what went wrong first is what counts
+            journal.save()
+        raise
+    journal.save()
 
 
 def _path(cluster: "ReadOnlyCluster") -> Path:

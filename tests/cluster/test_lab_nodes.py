@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from tests.conftest import Run
 
-from gpuwl import objects, paths
+from gpuwl import objects, paths, safety
 from gpuwl.cluster import Cluster
 from gpuwl.controlplane.nodes import lab_nodes
 from gpuwl.names import NODE_NAMES
+from gpuwl.names import lab_nodes as three_nodes
 
 pytestmark = pytest.mark.cluster
 
@@ -190,3 +191,17 @@ def test_a_missing_node_is_named(gpuwl: Run) -> None:
     done = gpuwl("run", "--all", "--lab-nodes", "lab-node-0,nowhere,lab-node-2")
     assert done.returncode == 3
     assert "lacks nodes of the lab: nowhere" in done.stderr
+
+
+def test_a_large_cluster_is_looked_through_in_pages(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for index in range(4):
+        add_node(cluster, f"stranger-{index}", gpu=str(index))
+    whole = safety.survey(cluster, three_nodes())
+    monkeypatch.setattr(safety, "PAGE", 2)
+    before = cluster.requests
+    assert safety.survey(cluster, three_nodes()) == whole
+    assert cluster.requests - before == 4
+    assert set(whole.ours) == set(NODE_NAMES)
+    assert whole.outside == {f"stranger-{i}": {"nvidia.com/gpu": str(i)} for i in (1, 2, 3)}
