@@ -101,8 +101,10 @@ def logs(app: App, component: str | None, follow: bool) -> int:
     """Print the logs of etcd, kube-apiserver and kube-scheduler, or of one of them."""
     from gpuwl.cli import localstatus
     from gpuwl.controlplane import logs as planelogs
+    from gpuwl.controlplane import plane as planes
 
     app.command = "local logs"
+    planes.sweep()
     found = planelogs.paths(localplane.name_of(app), component)
     app.payload["logs"] = [str(path) for path in found]
     if app.reporter.as_json:
@@ -121,6 +123,7 @@ def kubeconfig(app: App) -> int:
     from gpuwl.controlplane import plane as planes
 
     app.command = "local kubeconfig"
+    planes.sweep()
     name = localplane.name_of(app)
     path = planes.kubeconfig_path(name)
     app.payload |= {"name": name, "kubeconfig": str(path), "up": planes.is_up(name)}

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuwl.cli.app import App
+from gpuwl.errors import GpuwlError, SetupError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +55,20 @@ def down(app: App, name: str) -> None:
 
 def _option(app: App, name: str) -> Any:  # noqa: ANN401 - each option has its own type
     return app.options.get(name, (None, 0))[0]
+
+
+def blamed(error: GpuwlError, name: str | None) -> GpuwlError:
+    """Return the error, or the one that says which component of a local control plane died."""
+    from gpuwl.controlplane.status import Phase, status
+
+    if name is None or (found := status(name)).phase is not Phase.BROKEN:
+        return error
+    dead = [part for part in found.components if not part.alive]
+    return SetupError(
+        f"{', '.join(part.name for part in dead)} of the local control plane {name} died",
+        details=[error.message, *(f"{p.name}: {p.last_line} (log: {p.log})" for p in dead)],
+        hint="the same command starts the control plane anew, with an empty state",
+    )
 
 
 def version_of(app: App) -> str | None:
