@@ -2,7 +2,7 @@
 
 from gpuwl import checkfile, paths, report, verdict
 from gpuwl.context import Context
-from gpuwl.errors import JudgedNegativeError, SetupError
+from gpuwl.errors import ClusterError, JudgedNegativeError, SetupError
 from gpuwl.step import Nodes, Step, Why
 
 DUMP = "out/nodes.json"
@@ -15,7 +15,7 @@ def run(ctx: Context) -> None:
 
     Raises JudgedNegativeError, after the verdict was written, where a node disagrees.
     """
-    dump = ctx.artifacts.write(DUMP, report.kubectl_json(ctx.cluster.raw(paths.NODES)))
+    dump = ctx.artifacts.write(DUMP, _dump(ctx))
     script = ctx.artifacts.write(SCRIPT, checkfile.render(), mode=0o755)
     judged = verdict.of(script, dump)
     if judged.code not in {0, 1}:
@@ -31,6 +31,14 @@ def run(ctx: Context) -> None:
             details=judged.output.splitlines(),
             hint=f"the verdict is in {ctx.artifacts.path(OUTPUT)}",
         )
+
+
+def _dump(ctx: Context) -> str:
+    try:
+        return report.kubectl_json(ctx.cluster.raw(paths.NODES))
+    except ValueError as error:
+        message = f"the answer for nodes cannot be dumped: {error}"
+        raise ClusterError(message, hint="a proxy on the way may have changed it") from None
 
 
 def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the dump holds all nodes of the cluster
