@@ -1,5 +1,9 @@
 """Step 8: a dump of the nodes, the checker, and its verdict."""
 
+import os
+import sys
+from pathlib import Path
+
 from gpuwl import checkfile, paths, report, verdict
 from gpuwl.context import Context
 from gpuwl.errors import ClusterError, JudgedNegativeError, SetupError
@@ -17,7 +21,7 @@ def run(ctx: Context) -> None:
     """
     dump = ctx.artifacts.write(DUMP, _dump(ctx))
     script = ctx.artifacts.write(SCRIPT, checkfile.render(), mode=0o755)
-    judged = verdict.of(script, dump)
+    judged = verdict.of(script, dump, environment=_with_our_python())
     if judged.code not in {0, 1}:
         raise SetupError(
             f"{SCRIPT} could not judge the dump (exit {judged.code})",
@@ -31,6 +35,12 @@ def run(ctx: Context) -> None:
             details=judged.output.splitlines(),
             hint=f"the verdict is in {ctx.artifacts.path(OUTPUT)}",
         )
+
+
+def _with_our_python() -> dict[str, str]:
+    """Return the environment with this interpreter's folder first: a python3 is surely there."""
+    ours = str(Path(sys.executable).parent)
+    return {**os.environ, "PATH": f"{ours}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
 
 
 def _dump(ctx: Context) -> str:
