@@ -1,4 +1,4 @@
-"""The few Kubernetes verbs that the lab needs, in plain dictionaries. Only importer of kubernetes.
+"""The few Kubernetes verbs that the lab needs, in plain dictionaries.
 
 The calls go through `ApiClient` below the typed models: building those models costs more than the
 whole lab, and they drop fields they do not know, which a dump must keep.
@@ -6,25 +6,19 @@ whole lab, and they drop fields they do not know, which a dump must keep.
 
 import contextlib
 import json
-import os
 import re
-import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import urllib3
-import yaml
 from kubernetes.client.api_client import ApiClient
-from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
-from gpuwl import __version__, waiting
-from gpuwl.errors import ClusterError, SetupError
+from gpuwl import __version__, kubeconfig, waiting
+from gpuwl.errors import ClusterError
 
 Object = dict[str, Any]
 
@@ -67,10 +61,11 @@ class ReadOnlyCluster:
     when the server cannot be reached or answers with an error.
     """
 
-    def __init__(self, configuration: Configuration, *, request_timeout: float) -> None:
+    def __init__(self, credentials: kubeconfig.Credentials, *, request_timeout: float) -> None:
+        self._credentials = credentials
+        configuration = credentials.configuration
         configuration.retries = False  # the retries here know which requests are safe to repeat
         configuration.connection_pool_maxsize = 8
-        _past_proxies(configuration)
         # kept here: with a token the client writes its own, long removed, path back at each call
         self._authority = configuration.ssl_ca_cert
         self._client = ApiClient(configuration)
@@ -87,18 +82,12 @@ class ReadOnlyCluster:
 
         Raises SetupError where the file is missing or broken or has no such context.
         """
-        configuration = Configuration()
-        with _kubeconfig_errors(str(path)):
-            _load_kubeconfig(configuration, str(path), context)
-        return cls(configuration, request_timeout=request_timeout)
+        return cls(kubeconfig.load(str(path), context), request_timeout=request_timeout)
 
     @classmethod
     def in_cluster(cls, *, request_timeout: float = 10) -> Self:
         """Return a client for the cluster whose Pod this process runs in."""
-        configuration = Configuration()
-        with _kubeconfig_errors("the service account of this Pod"):
-            load_incluster_config(client_configuration=configuration)
-        return cls(configuration, request_timeout=request_timeout)
+        return cls(kubeconfig.in_cluster(), request_timeout=request_timeout)
 
     @property
     def server(self) -> str:
@@ -116,8 +105,9 @@ class ReadOnlyCluster:
         return Path(self._authority).read_bytes() if self._authority else b""
 
     def close(self) -> None:
-        """Close the connections that were kept alive."""
+        """Close the connections that were kept alive, and forget the credentials."""
         self._client.close()
+        self._credentials.close()
 
     def raw(self, path: str) -> bytes:
         """Return the body of a GET as the server sent it."""
@@ -278,50 +268,3 @@ def _short_reason(words: str) -> str:
     """Drop what urllib3 puts before its reasons, and OpenSSL's source line behind one."""
     reason = re.sub(r"\A.*?Connection\(host=[^)]*\): | \(_ssl\.c:\d+\)", "", words)
     return " ".join(reason.rsplit(">: ", maxsplit=1)[-1].split())
-
-
-@contextlib.contextmanager
-def _kubeconfig_errors(source: str) -> Iterator[None]:
-    hint = "name a kubeconfig with --kubeconfig, or add --local to use a local control plane"
-    try:
-        yield
-    except (ConfigException, yaml.YAMLError, OSError) as error:
-        words = " ".join(str(error).split())
-        raise SetupError(f"cannot use the kubeconfig {source}: {words}", hint=hint) from None
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        # the loader trusts the file's shape; a value of another type surfaces as one of these
-        words = f"not the shape of a kubeconfig ({type(error).__name__}: {error})"
-        raise SetupError(f"cannot use the kubeconfig {source}: {words}", hint=hint) from None
-
-
-def _load_kubeconfig(configuration: Configuration, path: str, context: str | None) -> None:
-    """Load a kubeconfig, and move what the loader decodes into files to memory.
-
-    The loader keeps decoded certificates and keys in files until the process exits in good order;
-    a killed process would leave a private key behind.
-    """
-    with tempfile.TemporaryDirectory(prefix="gpuwl-") as folder:
-        load_kube_config(
-            config_file=path,
-            context=context,
-            client_configuration=configuration,
-            persist_config=False,
-            temp_file_path=folder,
-        )
-        for attribute in ("ssl_ca_cert", "cert_file", "key_file"):
-            decoded = Path(getattr(configuration, attribute) or "/")
-            if decoded.is_relative_to(folder):
-                setattr(configuration, attribute, _in_memory(decoded))
-
-
-def _in_memory(path: Path) -> str:
-    descriptor = os.memfd_create(path.name)
-    os.write(descriptor, path.read_bytes())
-    return f"/proc/self/fd/{descriptor}"
-
-
-def _past_proxies(configuration: Configuration) -> None:
-    """Speak to loopback directly, as kubectl does (Go's ProxyFromEnvironment leaves it out)."""
-    host = urlsplit(configuration.host).hostname or ""
-    if host == "localhost" or host.startswith("127.") or host == "::1":
-        configuration.proxy = None
