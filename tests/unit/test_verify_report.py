@@ -9,6 +9,7 @@ from kubernetes.client.configuration import Configuration
 from gpuwl.artifacts import Artifacts
 from gpuwl.cluster import ReadOnlyCluster
 from gpuwl.errors import ClusterError
+from gpuwl.kubeconfig import Credentials
 from gpuwl.names import lab_nodes
 from gpuwl.runfile import RunFile, StepRecord, TargetRecord
 from gpuwl.steps import STEPS
@@ -60,7 +61,7 @@ def artifacts(tmp_path: Path) -> Artifacts:
 
 
 def verified(artifacts: Artifacts, target: TargetRecord) -> list[object]:
-    cluster = ReadOnlyCluster(Configuration(host=target.server), request_timeout=1)
+    cluster = ReadOnlyCluster(Credentials(Configuration(host=target.server)), request_timeout=1)
     attempt = Attempt(cluster, artifacts, lab_nodes(), target, timeout=1)
     return list(origin.same_target(attempt, 1))
 

@@ -12,6 +12,7 @@ from kubernetes.client.configuration import Configuration
 from gpuwl import checker, checkfile, report
 from gpuwl.artifacts import Artifacts
 from gpuwl.cluster import ReadOnlyCluster
+from gpuwl.kubeconfig import Credentials
 from gpuwl.names import LABEL_KEY, lab_nodes
 from gpuwl.runfile import TargetRecord
 from gpuwl.verification import script
@@ -59,7 +60,7 @@ def attempt(tmp_path: Path) -> Attempt:
     ]
     artifacts.write(OWN, report.go_json({"apiVersion": "v1", "items": nodes, "kind": "List"}))
     artifacts.write("out/consistency.txt", "OK=3\n")
-    nowhere = Configuration(host="https://127.0.0.1:1")
+    nowhere = Credentials(Configuration(host="https://127.0.0.1:1"))
     target = TargetRecord("cluster", "nowhere", nowhere.host, "v0")
     cluster = ReadOnlyCluster(nowhere, request_timeout=1)
     return Attempt(cluster, artifacts, lab_nodes(), target, timeout=5)
