@@ -61,7 +61,7 @@ def attempt(tmp_path: Path) -> Attempt:
     artifacts.write(OWN, report.go_json({"apiVersion": "v1", "items": nodes, "kind": "List"}))
     artifacts.write("out/consistency.txt", "OK=3\n")
     nowhere = Credentials(Configuration(host="https://127.0.0.1:1"))
-    target = TargetRecord("cluster", "nowhere", nowhere.host, "v0")
+    target = TargetRecord("cluster", "nowhere", nowhere.configuration.host, "v0")
     cluster = ReadOnlyCluster(nowhere, request_timeout=1)
     return Attempt(cluster, artifacts, lab_nodes(), target, timeout=5)
 
