@@ -95,6 +95,11 @@ class ReadOnlyCluster:
         return str(self._client.configuration.host)
 
     @property
+    def context(self) -> str:
+        """The kubeconfig's context that was taken, `in-cluster` for a Pod's service account."""
+        return self._credentials.context
+
+    @property
     def requests(self) -> int:
         """How many requests were sent so far, repeated ones included."""
         return self._requests
@@ -140,7 +145,7 @@ class ReadOnlyCluster:
         with self._lock:
             self._requests += 1
         headers = {"Accept": "application/json", "Content-Type": call.content_type}
-        prepared = self._client.param_serialize(
+        method, url, sent, body, _ = self._client.param_serialize(
             call.method,
             call.path,
             header_params=headers,
@@ -148,13 +153,21 @@ class ReadOnlyCluster:
             auth_settings=["BearerToken"],
         )
         try:
-            response = self._client.call_api(*prepared, _request_timeout=self._timeout)
+            response = self._client.call_api(
+                method, url, self._impersonating(sent), body, _request_timeout=self._timeout
+            )
             data: bytes = response.read()
         except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
             raise self._no_answer(call, error) from None
         if not 200 <= response.status <= 299:
             raise _refused(call, response.status, data, response.headers.get("Retry-After"))
         return data
+
+    def _impersonating(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        sent = urllib3.HTTPHeaderDict(headers)
+        for name, value in self._credentials.impersonation:
+            sent.add(name, value)  # several groups are several headers of one name
+        return sent
 
     def _no_answer(self, call: Call, error: Exception) -> Exception:
         words = str(error.reason if isinstance(error, ApiException) else error)

@@ -56,7 +56,7 @@ def connect(choice: Choice, *, timeout: float) -> Iterator[Connection]:
     from gpuwl.cluster import Cluster  # heavy: a local control plane boots while it is imported
 
     with contextlib.closing(_client(Cluster, choice, timeout)) as cluster:
-        yield Connection(cluster, _record(cluster, _name(choice)))
+        yield Connection(cluster, _record(cluster))
 
 
 @contextlib.contextmanager
@@ -65,7 +65,7 @@ def connect_to_read(choice: Choice, *, timeout: float) -> Iterator[ReadOnlyConne
     from gpuwl.cluster import ReadOnlyCluster
 
     with contextlib.closing(_client(ReadOnlyCluster, choice, timeout)) as cluster:
-        yield ReadOnlyConnection(cluster, _record(cluster, _name(choice)))
+        yield ReadOnlyConnection(cluster, _record(cluster))
 
 
 def _client(kind: type[Client], choice: Choice, timeout: float) -> Client:
@@ -75,16 +75,12 @@ def _client(kind: type[Client], choice: Choice, timeout: float) -> Client:
     return kind.from_kubeconfig(choice.kubeconfig, choice.context, request_timeout=limit)
 
 
-def _name(choice: Choice) -> str:
-    return "in-cluster" if choice.in_cluster else choice.context or "current context"
-
-
-def _record(cluster: "ReadOnlyCluster", name: str) -> TargetRecord:
+def _record(cluster: "ReadOnlyCluster") -> TargetRecord:
     version = str(cluster.get(paths.VERSION).get("gitVersion", "unknown"))
     ours = target.local_name(cluster.server)
     if ours:
         return TargetRecord("local", ours, cluster.server, version)
-    return TargetRecord("cluster", name, cluster.server, version)
+    return TargetRecord("cluster", cluster.context, cluster.server, version)
 
 
 def check_nodes(connection: ReadOnlyConnection, nodes: tuple[LabNode, ...]) -> None:
@@ -94,7 +90,8 @@ def check_nodes(connection: ReadOnlyConnection, nodes: tuple[LabNode, ...]) -> N
         return
     listing = connection.cluster.get(f"{paths.NODES}?limit=20").get("items") or ()
     found = ", ".join(item["metadata"]["name"] for item in listing) or "none"
-    hint = "gpuwl local down && gpuwl local up makes the lab's nodes anew"
+    which = f"--name {connection.local_name}"  # the default one may be another, in use
+    hint = f"gpuwl local down {which} && gpuwl local up {which} makes the lab's nodes anew"
     raise SetupError(
         f"the cluster at {connection.cluster.server} lacks nodes of the lab: {', '.join(missing)}",
         details=[f"its nodes: {found}"],

@@ -3,14 +3,16 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import quote, urlsplit
 
 import yaml
 from kubernetes.client.configuration import Configuration
-from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.config import ConfigException, load_incluster_config
+from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from gpuwl.errors import SetupError
 
@@ -19,11 +21,14 @@ from gpuwl.errors import SetupError
 class Credentials:
     """Server, authority and identity, for the client library; secrets are in memory only.
 
-    `descriptors` are the memory files that hold what a kubeconfig has as base64.
+    `descriptors` are the memory files that hold what a kubeconfig has as base64. `context` is the
+    name of the context that was taken. `impersonation` are headers, name and value, to send along.
     """
 
     configuration: Configuration = field(default_factory=Configuration)
     descriptors: list[int] = field(default_factory=list)
+    context: str = ""
+    impersonation: list[tuple[str, str]] = field(default_factory=list)
 
     def close(self) -> None:
         """Give up the memory files; no connection can be opened any more."""
@@ -52,7 +57,7 @@ def load(path: str, context: str | None) -> Credentials:
 
 def in_cluster() -> Credentials:
     """Load what a Pod has of its own cluster. Raises SetupError where it is not complete."""
-    found = Credentials()
+    found = Credentials(context="in-cluster")
     with _explained("the service account of this Pod"):
         load_incluster_config(client_configuration=found.configuration)
     return found
@@ -65,18 +70,58 @@ def _load(credentials: Credentials, path: str, context: str | None) -> None:
     a killed process would leave a private key behind.
     """
     configuration = credentials.configuration
+    merger = KubeConfigMerger(path)
+    credentials.context = context or _current_context(merger)
+    _check_context(merger, credentials.context)
     with tempfile.TemporaryDirectory(prefix="gpuwl-") as folder:
-        load_kube_config(
-            config_file=path,
-            context=context,
-            client_configuration=configuration,
-            persist_config=False,
-            temp_file_path=folder,
+        loader = KubeConfigLoader(
+            merger.config, credentials.context, config_base_path=None, temp_file_path=folder
         )
+        loader.load_and_set(configuration)
         for attribute in ("ssl_ca_cert", "cert_file", "key_file"):
             decoded = Path(getattr(configuration, attribute) or "/")
             if decoded.is_relative_to(folder):
                 setattr(configuration, attribute, credentials.keep(decoded))
+    name = loader.current_context["context"].get("user")
+    entry = merger.config["users"].get_with_name(name, safe=True)
+    if entry:
+        credentials.impersonation = _impersonation(entry.value.get("user") or {})
+
+
+def _current_context(merger: KubeConfigMerger) -> str:
+    """Return the current context as kubectl merges it: the first file that names one wins.
+
+    The client library takes the last one. Source: Kubernetes documentation, "Organizing Cluster
+    Access Using kubeconfig Files", Merging kubeconfig files.
+    """
+    named = (config.get("current-context") for config in merger.config_files.values())
+    return next((str(context) for context in named if context), "")
+
+
+def _check_context(merger: KubeConfigMerger, context: str) -> None:
+    known = [str(entry["name"]) for entry in merger.config["contexts"].value]
+    if context in known:
+        return
+    raise ConfigException(
+        (f"it has no context {context}" if context else "it names no current context")
+        + (f"; choose one with --context: {', '.join(known)}" if known else " and has no contexts")
+    )
+
+
+def _impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the headers that act as the identity which the user names, none for its own.
+
+    The client library leaves these fields out, and would act with other rights than kubectl.
+    Source: Kubernetes documentation, "User impersonation"; fields of AuthInfo in kubeconfig v1.
+    """
+    if not user.get("as"):
+        return []
+    headers = [("Impersonate-User", user["as"])]
+    headers += [("Impersonate-Uid", user["as-uid"])] if user.get("as-uid") else []
+    headers += [("Impersonate-Group", group) for group in user.get("as-groups") or ()]
+    for key, values in (user.get("as-user-extra") or {}).items():
+        headers += [(f"Impersonate-Extra-{quote(key, safe='')}", value) for value in values]
+    return [(name, str(value)) for name, value in headers]
 
 
 @contextlib.contextmanager

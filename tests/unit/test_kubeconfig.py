@@ -1,0 +1,98 @@
+"""What is taken from a kubeconfig: the context and the identity that kubectl would take."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpuwl import kubeconfig
+from gpuwl.errors import SetupError
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Any:
+    """Write a kubeconfig with one context of that name; return its path."""
+
+    def write(name: str, *, current: str | None = None, **user: Any) -> str:
+        path = tmp_path / name
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": {"server": f"https://{name}.invalid"}}],
+            "users": [{"name": name, "user": user}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        }
+        if current is not None:
+            document["current-context"] = current
+        path.write_text(yaml.safe_dump(document))
+        return str(path)
+
+    return write
+
+
+def loaded(path: str, context: str | None = None) -> kubeconfig.Credentials:
+    found = kubeconfig.load(path, context)
+    found.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("currents", "taken"),
+    [
+        (("a", "b"), "a"),
+        (("b", "a"), "b"),
+        ((None, "b"), "b"),
+        (("", "b"), "b"),
+        (("a", None), "a"),
+    ],
+    ids=str,
+)
+def test_of_several_files_the_first_current_context_wins(
+    currents: tuple[str | None, str | None], taken: str, made: Any
+) -> None:
+    paths = [made(name, current=c) for name, c in zip("ab", currents, strict=True)]
+    found = loaded(":".join(paths))
+    assert found.context == taken
+    assert found.configuration.host == f"https://{taken}.invalid"
+
+
+def test_a_context_that_is_asked_for_wins(made: Any) -> None:
+    found = loaded(f"{made('a', current='a')}:{made('b', current='b')}", "b")
+    assert (found.context, found.configuration.host) == ("b", "https://b.invalid")
+
+
+def test_an_unknown_context_is_answered_with_those_there_are(made: Any) -> None:
+    path = f"{made('a', current='a')}:{made('b')}"
+    with pytest.raises(SetupError) as raised:
+        loaded(path, "c")
+    assert raised.value.message == (
+        f"cannot use the kubeconfig {path}: it has no context c; choose one with --context: a, b"
+    )
+
+
+def test_without_a_current_context_the_choice_is_named(made: Any) -> None:
+    with pytest.raises(SetupError, match=r"names no current context; choose one .*: a$"):
+        loaded(made("a"))
+
+
+def test_another_identity_is_acted_as(made: Any) -> None:
+    user: dict[str, Any] = {
+        "as": "alice",
+        "as-uid": "7",
+        "as-groups": ["dev", "ops"],
+        "as-user-extra": {"example.org/scopes": ["x", "y"]},
+    }
+    assert loaded(made("a", current="a", **user)).impersonation == [
+        ("Impersonate-User", "alice"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "dev"),
+        ("Impersonate-Group", "ops"),
+        ("Impersonate-Extra-example.org%2Fscopes", "x"),
+        ("Impersonate-Extra-example.org%2Fscopes", "y"),
+    ]
+
+
+def test_nobody_else_is_acted_as_where_none_is_named(made: Any) -> None:
+    groups = {"as-groups": ["dev"]}  # kubectl passes them over as well
+    assert loaded(made("a", current="a", **groups)).impersonation == []
