@@ -169,7 +169,8 @@ def _explained(path: Path) -> Iterator[None]:
     except OSError as error:
         where = str(error.filename2 or error.filename or path)
         ours = where.endswith(_UNFINISHED) or where == str(path)
+        words = "a file is in the way" if error.errno == errno.EEXIST else error.strerror
         raise SetupError(
-            f"cannot write {path}: {error.strerror}{'' if ours else f' ({where})'}",
+            f"cannot write {path}: {words}{'' if ours else f' ({where})'}",
             hint="free that path, or choose another folder with --root",
         ) from None

@@ -29,7 +29,7 @@ class Context:
         if found is None:
             raise SetupError(
                 f"node {lab_node.name} is gone from the cluster",
-                hint="kubectl get nodes; gpuwl local down && gpuwl local up makes the lab's nodes anew",
+                hint="kubectl get nodes shows which are left; the next run says how to get it back",
             )
         return found
 

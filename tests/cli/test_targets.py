@@ -12,8 +12,9 @@ import pytest
 import yaml
 from tests.conftest import Run
 
+from gpuwl import paths
 from gpuwl.cluster import Cluster
-from gpuwl.controlplane import credentials, plane
+from gpuwl.controlplane import credentials, nodes, plane
 
 pytestmark = pytest.mark.cluster
 
@@ -81,7 +82,7 @@ def test_a_kubeconfig_that_is_a_folder(gpuwl: Run, tmp_path: Path, root: Path) -
 
 def test_an_unknown_context(gpuwl: Run, control_plane: plane.Plane, root: Path) -> None:
     said = refused(gpuwl, control_plane.kubeconfig, root, "--context", "nowhere")
-    assert "nowhere" in said
+    assert "it has no context nowhere; choose one with --context: gpuwl-tests" in said
 
 
 def test_a_server_that_is_not_there(gpuwl: Run, config: Config, written: Path, root: Path) -> None:
@@ -150,6 +151,28 @@ def test_a_right_that_is_missing(
     assert 'cannot list resource "nodes"' in done.stderr
     assert "hint: ask for the rights that the README lists" in done.stderr
     assert not root.exists()
+
+
+def test_an_identity_that_the_kubeconfig_acts_as(
+    gpuwl: Run, config: Config, written: Path, root: Path
+) -> None:
+    config["users"][0]["user"]["as"] = "alice"
+    written.write_text(yaml.safe_dump(config))
+    done = gpuwl("run", "--all", "--kubeconfig", str(written))
+    assert done.returncode == 3
+    assert 'User "alice" cannot list resource "nodes"' in done.stderr
+    assert not root.exists()
+
+
+def test_all_groups_of_an_identity_are_sent(
+    gpuwl: Run, config: Config, written: Path, cluster: Cluster
+) -> None:
+    config["users"][0]["user"].update(
+        {"as": "alice", "as-groups": ["first", "system:masters", "last"]}
+    )
+    written.write_text(yaml.safe_dump(config))
+    done = gpuwl("run", "--all", "--kubeconfig", str(written))
+    assert done.returncode == 0, done.stderr
 
 
 class Answer(BaseHTTPRequestHandler):
@@ -291,6 +314,28 @@ def test_a_chosen_cluster_that_fails_is_never_replaced_by_the_local_one(
     assert done.returncode == 3
     assert "--local" in done.stderr
     assert not root.exists()
+
+
+def test_a_command_that_is_named_as_a_remedy_keeps_the_target(
+    gpuwl: Run, cluster: Cluster, control_plane: plane.Plane, root: Path
+) -> None:
+    chosen = ("--kubeconfig", str(control_plane.kubeconfig), "--root", str(root))
+    done = gpuwl("step", "4", *chosen)
+    assert "hint: gpuwl run --from 1 --to 3, with the same --kubeconfig, --root\n" in done.stderr
+    assert "hint: gpuwl run --from 1 --to 3\n" in gpuwl("step", "4").stderr
+
+
+def test_the_nodes_of_a_control_plane_that_is_not_the_default_one(
+    gpuwl: Run, cluster: Cluster
+) -> None:
+    node = cluster.get(paths.node("lab-node-2"))
+    cluster.delete(paths.node("lab-node-2"), uid=node["metadata"]["uid"])
+    try:
+        said = gpuwl("step", "1").stderr
+    finally:
+        cluster.create(paths.NODES, nodes.lab_nodes()[2])
+    assert "lacks nodes of the lab: lab-node-2\n" in said
+    assert "hint: gpuwl local down --name tests && gpuwl local up --name tests" in said
 
 
 def test_where_nothing_is_named_the_local_control_plane_is_taken_and_said(

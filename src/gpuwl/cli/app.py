@@ -8,6 +8,8 @@ from gpuwl.errors import GpuwlError
 from gpuwl.settings import Settings
 
 DOCUMENT_VERSION = 1
+TARGETING = ("kubeconfig", "context", "local", "name", "lab_nodes")
+"""The options that decide which cluster, and what of it, a command works on."""
 
 
 @dataclass
@@ -52,6 +54,8 @@ class App:
 
     def fail(self, error: GpuwlError) -> None:
         """Print an error, and keep it for the document."""
+        if error.hint and error.hint.startswith(("gpuwl run ", "gpuwl step ")):
+            error.hint += self._repeated()
         self._error = error
         self.reporter.error(error)
 
@@ -62,6 +66,13 @@ class App:
             return
         head = {"version": DOCUMENT_VERSION, "command": self.command, "exitCode": code}
         self.reporter.document({**head, **self.payload, "error": _as_data(self._error)})
+
+    def _repeated(self) -> str:
+        """Return what to add to a command so that it works on the same target and root as this."""
+        given = (*TARGETING, "root")
+        typed = [name for name in given if self._rank(name) == 2 and name in self._coherent()]
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in typed)
+        return f", with the same {options}" if options else ""
 
     def _coherent(self) -> dict[str, tuple[Any, int]]:
         """Drop what a variable says where the command line names the other kind of target."""

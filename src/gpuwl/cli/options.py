@@ -50,7 +50,7 @@ class _Word(click.types.StringParamType):
 class _Seconds(click.FloatRange):
     """A positive, finite number of seconds."""
 
-    name = "seconds"
+    name = "number of seconds"
 
     def convert(
         self, value: float, param: click.Parameter | None, ctx: click.Context | None
