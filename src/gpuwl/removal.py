@@ -56,11 +56,26 @@ class Removal:
     def namespace(self, found: Object) -> None:
         """Delete this very namespace and wait until it is gone.
 
-        Raises SetupError as `outlast` does.
+        Raises WaitTimeoutError where the server does not begin to delete it, SetupError as `outlast`
+        does.
         """
-        self._cluster.delete(paths.THE_NAMESPACE, uid=found["metadata"]["uid"])
-        left = self._cluster.find(paths.THE_NAMESPACE)
-        if left and left["metadata"]["uid"] == found["metadata"]["uid"]:
+        uid = found["metadata"]["uid"]
+
+        def going() -> Object | None:
+            self._cluster.delete(paths.THE_NAMESPACE, uid=uid)
+            left = self._cluster.find(paths.THE_NAMESPACE)
+            if left is None or left["metadata"]["uid"] != uid:
+                return {}
+            return left if objects.is_terminating(left) else None  # a conflict: not deleted yet
+
+        left = waiting.until(going, seconds=self._timeout, every=PASSING_POLL)
+        if left is None:
+            raise WaitTimeoutError(
+                f"namespace {NAMESPACE} cannot be deleted: a conflict each time, for "
+                f"{self._timeout:g} s",
+                hint=f"kubectl get namespace {NAMESPACE} -o yaml shows who changes it",
+            )
+        if left:
             self.outlast(left)
 
     def outlast(self, found: Object) -> None:
