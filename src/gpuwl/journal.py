@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuwl import __version__, folders, objects, paths
+from gpuwl import __version__, folders, locking, objects, paths
 from gpuwl.artifacts import replace_file
 from gpuwl.controlplane import state
 from gpuwl.errors import ClusterError, SetupError
@@ -184,27 +184,39 @@ class Journal:
 
 @contextlib.contextmanager
 def opened(cluster: "ReadOnlyCluster", local_name: str | None) -> Iterator[Journal]:
-    """Yield the journal of a cluster, and write at the end what is not written yet.
+    """Hold a cluster's journal and yield it, and write at the end what is not written yet.
 
     That of our own control plane (`local_name`) is in its folder and goes with it. Any other is
     found by the identity of the cluster, whatever its address is. Raises SetupError where it cannot
-    be read.
+    be read, or where another process works on that cluster.
     """
-    if local_name:
-        path = state.folder(local_name) / LOCAL_FILE
-    else:
-        path = _path(cluster)
+    with contextlib.ExitStack() as stack:
+        if local_name:
+            path = state.folder(local_name) / LOCAL_FILE
+        else:
+            stack.enter_context(locking.target_held(cluster.server))
+            path = _path(cluster)
+            with _explained(path):
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stack.enter_context(_held(path, cluster.server))
+        journal = Journal(path, cluster.server, durable=not local_name)
+        _load(journal)
+        try:
+            yield journal
+        except BaseException:
+            with contextlib.suppress(SetupError):  # what went wrong first is what counts
+                journal.save()
+            raise
+        journal.save()
+
+
+@contextlib.contextmanager
+def _held(path: Path, server: str) -> Iterator[None]:
+    """Hold the lock beside a journal: a cluster with two addresses would have two writers else."""
+    with contextlib.ExitStack() as stack:
         with _explained(path):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    journal = Journal(path, cluster.server, durable=not local_name)
-    _load(journal)
-    try:
-        yield journal
-    except BaseException:
-        with contextlib.suppress(SetupError):  # what went wrong first is what counts
-            journal.save()
-        raise
-    journal.save()
+            stack.enter_context(locking.held(path.with_suffix(".lock"), f"the cluster at {server}"))
+        yield
 
 
 def _path(cluster: "ReadOnlyCluster") -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Run
+from tests.faults.proxy import Proxy
 
 from gpuwl import folders, locking, paths, waiting
 from gpuwl.artifacts import LOCK
@@ -66,10 +67,12 @@ def waits(cluster: Cluster, control_plane: Plane) -> Iterator[Waiting]:
 
 
 def left_behind(root: Path) -> list[Path]:
-    """Return locks and temporary files below the root and the state folder."""
-    locks = folders.state() / ".locks"
-    unfinished = [p for p in root.rglob("*") if p.is_file() and p.name.startswith(".")]
-    return [*(locks.iterdir() if locks.is_dir() else ()), *unfinished]
+    """Return locks and temporary files below the root and the state folder.
+
+    The lock with a dot is the control plane's own, which stays.
+    """
+    locks = [p for p in files_below(folders.state()) if p.suffix == ".lock" and p.name[0] != "."]
+    return [*locks, *(p for p in files_below(root) if p.name.startswith("."))]
 
 
 def test_the_same_root_is_refused_with_the_holders_name(
@@ -99,6 +102,36 @@ def test_the_same_cluster_is_refused_whatever_the_root(
     assert "another gpuwl works on the cluster at https://127.0.0.1:" in error["message"]
     assert f": process {first.pid} (" in error["message"]
     assert not other.exists()
+
+
+def test_a_cluster_is_one_by_whatever_address_it_is_reached(
+    waits: Waiting,
+    gpuwl: Run,
+    control_plane: Plane,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With another state folder it is a cluster like any other, whose journal has one writer."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    first = waits.start(tmp_path / "first")
+    proxy = Proxy(control_plane.kubeconfig)
+    try:
+        kubeconfig = proxy.write_kubeconfig(tmp_path / "kubeconfig")
+        for command in (("run", "--all"), ("reset",)):
+            done = gpuwl(*command, "--kubeconfig", str(kubeconfig))
+            assert done.returncode == 3
+            assert f"works on the cluster at http://127.0.0.1:{proxy.port}" in done.stderr
+            assert f": process {first.pid} (" in done.stderr
+    finally:
+        proxy.close()
+    waits.cordon(on=False)
+    _, errors = first.communicate(timeout=60)
+    assert first.returncode == 0, errors
+    assert [path.suffix for path in files_below(tmp_path / "state")] == [".json"]
+
+
+def files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def test_the_root_is_locked_for_another_state_folder_too(

@@ -66,7 +66,7 @@ def _running(app: App, choice: "Choice") -> "Choice | None":
 
 
 def _reset_cluster(app: App, choice: "Choice") -> None:
-    from gpuwl import connection, journal, locking
+    from gpuwl import connection, journal
     from gpuwl.cli import progress
     from gpuwl.takeback import TakeBack
 
@@ -74,10 +74,7 @@ def _reset_cluster(app: App, choice: "Choice") -> None:
     with connection.connect(choice, timeout=timeout) as connected:
         app.payload["target"] = progress.target_data(connected.record)
         progress.print_target(app.reporter, connected.record)
-        with (
-            locking.target_held(connected.cluster.server),
-            journal.opened(connected.cluster, connected.local_name) as entries,
-        ):
+        with journal.opened(connected.cluster, connected.local_name) as entries:
             taking = TakeBack(connected.cluster, entries, timeout=timeout, own=connected.own)
             try:
                 taking.everything()

@@ -79,12 +79,9 @@ def _blamed(connected: "Connection") -> Iterator[None]:
 @contextlib.contextmanager
 def _journal(connected: "Connection") -> "Iterator[Journal]":
     """Hold the target, which the journal belongs to, and yield the journal."""
-    from gpuwl import journal, locking
+    from gpuwl import journal
 
-    with (
-        locking.target_held(connected.cluster.server),
-        journal.opened(connected.cluster, connected.local_name) as entries,
-    ):
+    with journal.opened(connected.cluster, connected.local_name) as entries:
         yield entries
 
 
