@@ -67,8 +67,14 @@ class Artifacts:
                 if not folder.is_dir():
                     folder.mkdir(parents=True)
                     self.made.append(name)
+                    self._obsolete.insert(0, folder)
                 self._sweep(name)
                 _try_to_write(folder)
+
+    def made_is_recorded(self) -> None:
+        """Take note that a file tells of the folders in `made`: only then they stay while empty."""
+        kept = [self.path(name) for name in FOLDERS]
+        self._obsolete = [folder for folder in self._obsolete if folder not in kept]
 
     def _sweep(self, name: str) -> None:
         for leftover in self.path(name).glob(f"*{_UNFINISHED}"):

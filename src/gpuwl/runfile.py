@@ -113,6 +113,7 @@ class RunFile:
         }
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
         self._artifacts.write(PATH, text, durable=durable)
+        self._artifacts.made_is_recorded()
 
 
 def read(artifacts: Artifacts) -> dict[str, Any] | None:

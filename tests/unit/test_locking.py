@@ -121,5 +121,14 @@ def test_a_root_in_use_stays(tmp_path: Path) -> None:
     artifacts = Artifacts(tmp_path / "root")
     with artifacts.claimed():
         artifacts.prepare()
+        artifacts.made_is_recorded()
     assert artifacts.made == [".", "out", "bin", "k8s"]
     assert sorted(entry.name for entry in artifacts.root.iterdir()) == ["bin", "k8s", "out"]
+
+
+def test_folders_that_no_file_tells_of_go_again(tmp_path: Path) -> None:
+    artifacts = Artifacts(tmp_path / "root")
+    (tmp_path / "root" / "bin").mkdir(parents=True)
+    with artifacts.claimed():
+        artifacts.prepare()
+    assert [entry.name for entry in artifacts.root.iterdir()] == ["bin"]
