@@ -99,12 +99,15 @@ class Reporter:
             self._line(sys.stderr, text)
 
     @contextlib.contextmanager
-    def moving(self) -> Iterator[None]:
-        """Let progress move in place while the body runs, where standard error is a terminal."""
+    def moving(self, text: str) -> Iterator[None]:
+        """Let progress move in place while the body runs, where standard error is a terminal.
+
+        It begins with `text`.
+        """
         if self._quiet or not sys.stderr.isatty():
             yield
             return
-        with _console(sys.stderr).status("") as status:
+        with _console(sys.stderr).status(_plain(text)) as status:
             self._status = status
             try:
                 yield

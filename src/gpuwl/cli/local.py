@@ -142,7 +142,7 @@ def clean(app: App) -> int:
     from gpuwl.controlplane import binaries
 
     app.command = "local clean"
-    with app.reporter.moving():
+    with app.reporter.moving("looking at the cache"):
         freed = binaries.clean(app.reporter.progress)
     app.payload["freedBytes"] = freed
     app.reporter.result(f"freed {freed / 1e6:.0f} MB")
@@ -185,7 +185,7 @@ def fetch(app: App, bundle: Path | None, source_file: Path | None) -> int:
     if bundle and source_file:
         raise click.UsageError("--bundle and --from exclude each other")
     app.command = "local fetch"
-    with app.reporter.moving():
+    with app.reporter.moving("looking for the binaries"):
         found = localplane.fetch(app, bundle, source_file)
     app.payload |= {
         "kubernetes": found.version,

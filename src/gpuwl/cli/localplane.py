@@ -23,7 +23,7 @@ def ensure_up(app: App, reason: str, **more: Any) -> "Up":  # noqa: ANN401 - ens
     from gpuwl.controlplane import plane
 
     name, reporter = name_of(app), app.reporter
-    with reporter.moving():
+    with reporter.moving(f"local control plane {name}"):
         up = plane.ensure_up(
             name,
             version=_option(app, "kubernetes_version"),

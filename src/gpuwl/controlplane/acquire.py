@@ -6,7 +6,6 @@ from pathlib import Path
 from gpuwl.controlplane import binarycache, build, cachewriter, release
 from gpuwl.controlplane.binaries import Binaries, Source
 from gpuwl.controlplane.cachewriter import Say
-from gpuwl.controlplane.download import DigestError
 from gpuwl.errors import SetupError
 
 Fill = Callable[[str, Path, Say], None]  # puts the three binaries of a version into a folder
@@ -35,16 +34,11 @@ def _first(version: str, ways: tuple[Source, ...], say: Say) -> Binaries:
         except SetupError as error:
             failed.append(error)
             if way != ways[-1]:
-                _tell_why_not(way, error, say)
+                # a warning, since it means minutes instead of seconds, and nothing must bury it
+                say(f"warning: no {way} ({error.message}), going on with a build")
         else:
             return Binaries(version, way, folder)
     raise _all_failed(version, failed)
-
-
-def _tell_why_not(way: Source, error: SetupError, say: Say) -> None:
-    if isinstance(error, DigestError):  # what goes on must not bury it
-        say(f"warning: {error.message}")
-    say(f"no {way} ({error.message}), going on with a build")
 
 
 def _get(version: str, way: Source, say: Say) -> Path:

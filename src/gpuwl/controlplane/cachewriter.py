@@ -84,7 +84,7 @@ def _announcer(holder: Path, doing: str, say: Say) -> Say:
             holder.write_text(f"process {os.getpid()}, {doing} since {since}: {line}\n", "utf-8")
         say(line)
 
-    announce("starting")
+    announce(doing)
     return announce
 
 

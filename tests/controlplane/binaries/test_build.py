@@ -331,5 +331,5 @@ def test_the_default_order_ends_with_the_build(
     monkeypatch.setenv("GPUWL_KUBERNETES_MIRROR", "http://127.0.0.1:1")
     assert binaries.obtain(VERSION, say=said.append).source == "build"
     falls = [line for line in said if "going on with a build" in line]
-    assert falls == ["no download (127.0.0.1 cannot be reached), going on with a build"]
+    assert falls == ["warning: no download (127.0.0.1 cannot be reached), going on with a build"]
     assert acquire.acquire(VERSION, None, pytest.fail).source == "cache"
