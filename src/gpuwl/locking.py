@@ -91,11 +91,14 @@ def target_held(server: str) -> Iterator[None]:
 
 
 def _key(server: str) -> str:
-    """Return the same short text for every spelling of an address."""
+    return hashlib.sha256(plain_address(server).encode()).hexdigest()[:16]
+
+
+def plain_address(server: str) -> str:
+    """Return the same text for every spelling of an address, such as `https://127.0.0.1:6443`."""
     parts = urlsplit(server)
     host = {"localhost": "127.0.0.1"}.get(parts.hostname or "", parts.hostname or "")
-    plain = f"{parts.scheme}://{host}:{parts.port or 443}{parts.path.rstrip('/')}"
-    return hashlib.sha256(plain.encode()).hexdigest()[:16]
+    return f"{parts.scheme}://{host}:{parts.port or 443}{parts.path.rstrip('/')}"
 
 
 def acquire(path: Path) -> int | None:

@@ -5,16 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwl.controlplane import state
+from gpuwl import locking
+from gpuwl.controlplane import process, state
 from gpuwl.errors import InputError, SetupError
 from gpuwl.settings import Settings
 
 Say = Callable[[str], None]
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
-
-
-LOOPBACK = ("127.0.0.1", "localhost")
 
 
 @dataclass(frozen=True)
@@ -76,10 +74,16 @@ def _kubeconfig(paths: str, reason: str, context: str | None) -> Choice:
 def local_name(server: str) -> str | None:
     """Return the name of the local control plane that listens at this address, None if none does.
 
-    So a run through `--kubeconfig "$(gpuwl local kubeconfig)"` is recorded as what it is.
+    So a run through `--kubeconfig "$(gpuwl local kubeconfig)"` is recorded as what it is. Its API
+    server must live: a record that a reboot left says nothing of who has that port by now.
     """
     for name in state.names():
         record = state.read(name)
-        if record and server in {f"https://{host}:{record.port}" for host in LOOPBACK}:
-            return name
+        if record and locking.plain_address(server) == f"https://127.0.0.1:{record.port}":
+            return name if _serves(name) else None
     return None
+
+
+def _serves(name: str) -> bool:
+    path = process.record_path(state.folder(name), "kube-apiserver")
+    return process.alive(process.read_record(path))

@@ -4,8 +4,10 @@ import datetime as dt
 import hashlib
 import json
 import os
+import shutil
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.cluster import expected
@@ -132,3 +134,27 @@ def test_the_installed_program_does_the_same(lab: Lab, gpuwl: Run) -> None:
     done = gpuwl("run", "--all")
     assert done.returncode == 0, done.stderr
     assert lab.wrong_files() == {}
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST"])
+def test_a_local_run_is_told_from_a_real_one_however_the_address_is_spelt(
+    host: str, lab: Lab, control_plane: plane.Plane, tmp_path: Path
+) -> None:
+    spelt = tmp_path / "kubeconfig"
+    spelt.write_text(control_plane.kubeconfig.read_text().replace("//127.0.0.1:", f"//{host}:"))
+    assert lab("step", "2", "--kubeconfig", str(spelt)).code == 0
+    record = json.loads((lab.root / "out/run.json").read_bytes())
+    assert (record["target"]["kind"], record["target"]["name"]) == ("local", control_plane.name)
+
+
+def test_a_port_that_a_dead_control_plane_had_is_not_ours(
+    lab: Lab, control_plane: plane.Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its records are still there after a reboot; the cluster there by now is a stranger's."""
+    stale = tmp_path / "state/gpuwl/stale"
+    stale.mkdir(parents=True)
+    shutil.copy(control_plane.folder / "plane.json", stale)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert lab("step", "2").code == 0
+    record = json.loads((lab.root / "out/run.json").read_bytes())
+    assert record["target"]["kind"] == "cluster"
