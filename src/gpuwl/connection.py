@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpuwl import paths, target
 from gpuwl.errors import SetupError
-from gpuwl.names import LabNode
+from gpuwl.names import NODE_NAMES, LabNode
 from gpuwl.runfile import TargetRecord
 from gpuwl.target import Choice
 
@@ -90,12 +90,17 @@ def check_nodes(connection: ReadOnlyConnection, nodes: tuple[LabNode, ...]) -> N
         return
     listing = connection.cluster.get(f"{paths.NODES}?limit=20").get("items") or ()
     found = ", ".join(item["metadata"]["name"] for item in listing) or "none"
-    which = f"--name {connection.local_name}"  # the default one may be another, in use
-    hint = f"gpuwl local down {which} && gpuwl local up {which} makes the lab's nodes anew"
     raise SetupError(
         f"the cluster at {connection.cluster.server} lacks nodes of the lab: {', '.join(missing)}",
         details=[f"its nodes: {found}"],
-        hint=hint
-        if connection.own
-        else "add --local to use a local control plane with these nodes",
+        hint=_where_from(connection, missing),
     )
+
+
+def _where_from(connection: ReadOnlyConnection, missing: list[str]) -> str:
+    if not set(missing) <= set(NODE_NAMES):
+        return "name three of its nodes: --lab-nodes A,B,C"
+    if not connection.own:
+        return "add --local to use a local control plane with these nodes"
+    which = f"--name {connection.local_name}"  # the default one may be another, in use
+    return f"gpuwl local down {which} && gpuwl local up {which} makes the lab's nodes anew"

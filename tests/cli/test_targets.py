@@ -338,6 +338,14 @@ def test_the_nodes_of_a_control_plane_that_is_not_the_default_one(
     assert "hint: gpuwl local down --name tests && gpuwl local up --name tests" in said
 
 
+def test_other_nodes_than_the_labs_that_are_not_there(gpuwl: Run, root: Path) -> None:
+    done = gpuwl("run", "--all", "--lab-nodes", "lab-node-0,b,c")
+    assert done.returncode == 3
+    assert "lacks nodes of the lab: b, c\n" in done.stderr
+    assert "hint: name three of its nodes: --lab-nodes A,B,C\n" in done.stderr
+    assert not root.exists()
+
+
 def test_where_nothing_is_named_the_local_control_plane_is_taken_and_said(
     gpuwl: Run, tmp_path: Path
 ) -> None:
