@@ -38,6 +38,21 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
     subprocess.run([shutil.which("umount") or "umount", str(place)], check=True)
 
 
+@pytest.mark.parametrize("command", ["run --all --local", "local up"])
+@pytest.mark.parametrize("obstacle", ["file_in_the_way", "read_only"])
+def test_a_state_folder_that_cannot_be_written(
+    command: str, obstacle: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    place = request.getfixturevalue(obstacle)
+    run = program("gpuwl", XDG_STATE_HOME=str(place), GPUWL_ROOT=str(tmp_path / "root"))
+    done = run(*command.split())
+    assert done.returncode == 3, done.stderr
+    error, hint = done.stderr.splitlines()[-2:]
+    assert error.startswith(f"error: cannot use {place}")
+    assert hint == "hint: free that path, or set XDG_STATE_HOME to a folder that can be written"
+    assert not (tmp_path / "root").exists()
+
+
 @pytest.mark.cluster
 @pytest.mark.parametrize("below", ["", "deep/er"])
 def test_a_file_in_the_way_of_the_root(

@@ -1,9 +1,11 @@
 """One call of the command line: errors become messages and exit codes."""
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -15,6 +17,19 @@ BUG = 70
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 """What a shell shows for a program that SIGPIPE ended, as `gpuwl explain | head -1` does."""
+
+UNUSABLE = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.ENOTDIR,
+        errno.EEXIST,
+    }
+)
+"""What a folder answers that cannot be written, or that is none."""
 
 
 def call(arguments: Sequence[str]) -> int:
@@ -44,7 +59,7 @@ def _run(app: App, arguments: Sequence[str]) -> int:
         app.fail(error)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback for people
-        return _bug(app, error)
+        return _unforeseen(app, error)
 
 
 def _invoke(app: App, arguments: Sequence[str]) -> int:
@@ -93,8 +108,29 @@ def _stopped(app: App, word: str, code: int) -> int:
     return code
 
 
-def _bug(app: App, error: Exception) -> int:
+def _unforeseen(app: App, error: Exception) -> int:
+    if isinstance(error, OSError) and (unusable := _unusable_folder(error)):
+        app.fail(unusable)
+        return unusable.exit_code
     from gpuwl.bugreport import write
 
     app.fail(write(error))
     return BUG
+
+
+def _unusable_folder(error: OSError) -> SetupError | None:
+    """Return the error of an own folder that cannot be written, None for any other error.
+
+    It is met here, since no command works without these folders, and every part uses them.
+    """
+    from gpuwl import folders
+
+    path = Path(error.filename) if isinstance(error.filename, str) else Path()
+    own = {"XDG_STATE_HOME": folders.state(), "XDG_CACHE_HOME": folders.cache()}
+    for variable, folder in own.items():
+        there = path.is_relative_to(folder) or folder.is_relative_to(path)
+        if there and error.errno in UNUSABLE:
+            words = "a file is in the way" if error.errno == errno.EEXIST else error.strerror
+            hint = f"free that path, or set {variable} to a folder that can be written"
+            return SetupError(f"cannot use {path}: {words}", hint=hint)
+    return None
