@@ -15,9 +15,13 @@ if ! command -v python3 >/dev/null 2>&1; then
 fi
 
 # The verdicts come back as 10, 11 and 12, so that no failure to start can pass for one of them:
-# a broken interpreter and an unwritable temporary folder both give 1.
+# a broken interpreter and an unwritable temporary folder both give 1. An interrupt may end Python at
+# once, as nothing is left behind: its own way of ending, while the source compiles, is a traceback.
 command python3 -I -S -c '
 import sys
+from _signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal
+if getsignal(SIGINT) is default_int_handler:
+    signal(SIGINT, SIG_DFL)
 if sys.version_info < (3, 8):
     version = "%d.%d" % sys.version_info[:2]
     sys.stderr.write("check-config: python3 is Python " + version + ": 3.8 or newer is needed\n")
@@ -292,24 +296,79 @@ class Rules:
     """
 
     def __init__(self, accept: Sequence[tuple[str, str]] = (), ignore: Sequence[str] = ()) -> None:
-        self.accept = tuple(accept)
-        self.ignore = tuple(ignore)
+        self._accept = [(value, Pattern(pattern)) for value, pattern in accept]
+        self._ignore = [Pattern(pattern) for pattern in ignore]
 
     def ignores(self, name: str) -> bool:
         """Tell whether a resource is left out of the judgement."""
-        return bool(self.ignore) and any(_matches(name, pattern) for pattern in self.ignore)
+        return any(pattern.matches(name) for pattern in self._ignore)
 
     def accepts(self, label: str, name: str) -> bool:
         """Tell whether a resource was said to fit a label."""
-        return bool(self.accept) and any(
-            value == label and _matches(name, pattern) for value, pattern in self.accept
+        return any(value == label and pattern.matches(name) for value, pattern in self._accept)
+
+
+class Pattern:
+    """A pattern of fnmatch, matched in time that grows with name times pattern, no faster.
+
+    The fnmatch of Python 3.8 takes longer than anybody waits where * occurs often, and until 3.9
+    it fails on a range like [z-a].
+    """
+
+    def __init__(self, text: str) -> None:
+        # What each place takes: None for *, else the ranges of a set, and whether it is negated.
+        self._places: list[tuple[list[tuple[str, str]], bool] | None] = []
+        pos = 0
+        while pos < len(text):
+            pos = self._add(text, pos)
+
+    def _add(self, text: str, pos: int) -> int:
+        """Add the place that begins at `pos`; return the position behind it."""
+        character = text[pos]
+        negated = text[pos + 1 : pos + 2] == "!"
+        start = pos + 1 + negated
+        end = text.find("]", start + 1)  # a ] that comes first is a member of the set
+        if character == "[" and end > 0:
+            self._places.append((_ranges(text[start:end]), negated))
+            return end + 1
+        if character == "*":
+            self._places.append(None)
+        else:
+            self._places.append(([] if character == "?" else [(character,) * 2], character == "?"))
+        return pos + 1
+
+    def matches(self, name: str) -> bool:
+        """Tell whether the whole name matches."""
+        pos = at = 0
+        star, resume = -1, 0  # the last * that was met, and where to go on if it takes one more
+        while pos < len(name):
+            if at < len(self._places) and self._places[at] is None:
+                star, resume = at, pos
+                at += 1
+            elif at < len(self._places) and self._takes(at, name[pos]):
+                pos, at = pos + 1, at + 1
+            elif star >= 0:
+                resume += 1
+                pos, at = resume, star + 1
+            else:
+                return False
+        return not any(self._places[at:])
+
+    def _takes(self, at: int, character: str) -> bool:
+        place = self._places[at]
+        return place is not None and place[1] != any(
+            first <= character <= last for first, last in place[0]
         )
 
 
-def _matches(name: str, pattern: str) -> bool:
-    from fnmatch import fnmatchcase
-
-    return fnmatchcase(name, pattern)
+def _ranges(members: str) -> list[tuple[str, str]]:
+    """Return what stands between [ and ] as ranges; that of a single character is one long."""
+    found = []
+    while members:
+        length = 3 if len(members) > 2 and members[1] == "-" else 1
+        found.append((members[0], members[length - 1]))
+        members = members[length:]
+    return found
 
 
 STRICT = Rules()
@@ -336,11 +395,12 @@ class Resource:
 class Verdict:
     """What was found on one labelled node; `reason` is empty where label and resources agree."""
 
-    __slots__ = ("label", "node", "reason", "resources", "source", "status")
+    __slots__ = ("label", "node", "reason", "resources", "rules", "source", "status")
 
     def __init__(self, node: str, label: str, status: dict[str, object], rules: Rules) -> None:
         self.node = node
         self.label = label
+        self.rules = rules
         self.status = status
         self.source = "allocatable" if status.get("allocatable") is not None else "capacity"
         amounts = _mapping(status, self.source)
@@ -350,18 +410,19 @@ class Verdict:
             for name in names
             if is_present(amounts[name]) is not False and not rules.ignores(name)
         ]
-        self.reason = "" if self._agrees() else _reason(self)
+        self.reason = "" if agree(label, self.resources) else _reason(self)
 
-    def _agrees(self) -> bool:
-        """One name of the label's kind; accepted names beside it or in its place."""
-        plain = [resource for resource in self.resources if not resource.accepted]
-        own = KIND_OF_LABEL.get(self.label)
-        return (
-            own is not None
-            and bool(self.resources)
-            and len(plain) <= 1
-            and all(resource.kind == own for resource in plain)
-        )
+
+def agree(label: str, resources: Sequence[Resource]) -> bool:
+    """Tell whether one name is of the label's kind; accepted ones stand beside it or instead."""
+    plain = [resource for resource in resources if not resource.accepted]
+    own = KIND_OF_LABEL.get(label)
+    return (
+        own is not None
+        and bool(resources)
+        and len(plain) <= 1
+        and all(resource.kind == own for resource in plain)
+    )
 
 
 def judge(node: dict[str, object], rules: Rules = STRICT) -> Verdict | None:
@@ -445,20 +506,28 @@ def _cause(verdict: Verdict) -> str:
 
 
 def _cause_of_nothing(verdict: Verdict) -> str:
-    capacity = _mapping(verdict.status, "capacity")
+    amounts, capacity = (
+        {name: quantity for name, quantity in found.items() if name.startswith(PREFIX)}
+        for found in (
+            _mapping(verdict.status, verdict.source),
+            _mapping(verdict.status, "capacity"),
+        )
+    )
+    counted = [name for name in amounts if not verdict.rules.ignores(name)]
     left = [
         f"{shown(name)}={shown(_plain(quantity))}"
         for name, quantity in sorted(capacity.items())
-        if name.startswith(PREFIX) and is_present(quantity)
+        if is_present(quantity) and not verdict.rules.ignores(name)
     ]
     if left and verdict.source == "allocatable":
         return (
             f"capacity still has {', '.join(left[:LISTED])}: the device plugin is gone"
             " or calls every device unhealthy"
         )
-    zero = [name for name in _mapping(verdict.status, verdict.source) if name.startswith(PREFIX)]
-    if zero:
+    if counted:
         return "the device plugin registered, but with no device"
+    if amounts:
+        return "what it has is left out by --ignore"
     return "no device plugin has registered on this node"
 
 
@@ -474,14 +543,21 @@ def _cause_slices(verdict: Verdict) -> str:
 
 
 def _cause_bystanders(verdict: Verdict) -> str:
-    """Find the label's own name beside others that need not be GPUs: NICs, switches, sound."""
-    others = _unfitting(verdict)
-    if len(verdict.resources) == len(others) or not others:
+    """Find names without which the node would agree, and that need not be GPUs."""
+    others = [r.name for r in verdict.resources if not r.accepted and _is_bystander(r)]
+    rest = [r for r in verdict.resources if r.name not in others]
+    if not others or not rest or not agree(verdict.label, rest):
         return ""
-    if any(resource.kind != KIND_MODEL for resource in others):
-        return ""
-    arguments = _argument([resource.name for resource in others], "--ignore ")
+    arguments = _argument(others, "--ignore ")
     return f"if those are no GPUs (NICs, switches, sound): {arguments}" if arguments else ""
+
+
+def _is_bystander(resource: Resource) -> bool:
+    """Tell whether it can be a NIC, a switch or a card's audio function, by its name."""
+    if resource.kind != KIND_MODEL:
+        return False
+    name = resource.name.lower()
+    return "audio" in name or "nvswitch" in name or not _is_from_pci_ids(resource.name)
 
 
 def _cause_misspelt(verdict: Verdict) -> str:
@@ -537,14 +613,7 @@ def _is_from_pci_ids(name: str) -> bool:
 
 
 def _cause_several(verdict: Verdict) -> str:
-    if len(verdict.resources) < 2:
-        return ""
-    if verdict.label == VM_PASSTHROUGH:
-        models = [r.name for r in verdict.resources if r.kind == KIND_MODEL and not r.accepted]
-        sound = _argument([name for name in models if "audio" in name.lower()], "--ignore ")
-        if sound:
-            return f"the audio function of a card is no GPU: {sound}"
-    return "one worker node runs one kind of GPU work"
+    return "one worker node runs one kind of GPU work" if len(verdict.resources) > 1 else ""
 
 
 def _unfitting(verdict: Verdict) -> list[Resource]:
@@ -687,13 +756,13 @@ def _closer(container: object) -> str:
 class Source:
     """JSON text that is read in pieces: what was used is dropped, what is missing is read.
 
-    `read(size)` returns up to `size` bytes, and fewer only at the end.
+    `read(size)` returns up to `size` bytes, none at the end, and None where none can be had yet.
     """
 
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[int], bytes | None]) -> None:
+        self._read_some = read
         self._scan = _make_scan()
-        self.head = read(CHUNK)
+        self.head = self._read(CHUNK)
         self.size = len(self.head)
         _refuse_magic(self.head)
         self.encoding, mark = _encoding(self.head)
@@ -704,6 +773,12 @@ class Source:
         self._pos = 0
         self.text = ""
         self.text = self._decode(self.head[mark:])
+
+    def _read(self, size: int) -> bytes:
+        data = self._read_some(size)
+        if data is None:  # not the end: whoever opened it has made it non-blocking
+            raise NotNodesError("does not wait for its data; pipe it: cat | check-config.sh -")
+        return data
 
     def _decode(self, data: bytes) -> str:
         try:
@@ -920,11 +995,13 @@ class Check:
         self.records: list[str] = []
 
     def add(self, item: object, place: str) -> None:
-        """Judge one item; what cannot be a node is remembered as the problem."""
+        """Judge one item; the first that cannot be a node is remembered as the problem."""
+        if self.problem:
+            return
         try:
             verdict = self._judge(item)
         except NotNodesError as error:
-            self.problem = self.problem or f"{place} {error}"
+            self.problem = f"{place} {error}"
             return
         if verdict is None:
             return
@@ -938,7 +1015,7 @@ class Check:
         if not isinstance(item, dict):
             raise NotNodesError(f"is {_json_type(item)} and not a node")
         kind = _kind(item)
-        if kind not in ("", "Node") or "/" in str(item.get("apiVersion")):
+        if kind not in ("", "Node") or _is_of_a_group(item):
             self.others += 1
             self.other_kind = self.other_kind or kind
             return None
@@ -953,6 +1030,12 @@ def _kind(item: dict[str, object]) -> str:
     if not isinstance(kind, str) or isinstance(kind, Number):
         raise NotNodesError(f"has a kind that is {_json_type(kind)}")
     return kind
+
+
+def _is_of_a_group(item: dict[str, object]) -> bool:
+    """Tell whether it is of a named API group; Kubernetes' Node is of the core group."""
+    version = item.get("apiVersion")
+    return isinstance(version, str) and "/" in version
 
 
 _STREAMED = object()  # stands for `items` that went to the check one by one
@@ -1008,8 +1091,11 @@ def _read_items(source: Source, check: Check) -> None:
 
 def _conclude(fields: dict[str, object], check: Check) -> None:
     """Say what the document was, once all of it is known: `kind` may come last."""
-    kind = _kind(fields)
-    if kind == "Node" and "/" not in str(fields.get("apiVersion")):
+    try:
+        kind = _kind(fields)
+    except NotNodesError as error:
+        raise NotNodesError(f"{error}, not nodes; {MAKE_IT}") from None
+    if kind == "Node" and not _is_of_a_group(fields):
         check.start()
         check.add(fields, "it")
     elif kind in ("", "List", "NodeList") and "items" in fields:
@@ -1035,6 +1121,8 @@ def _other_document(fields: dict[str, object], kind: str) -> str:
         message = fields.get("message")
         words = f": {_sentence(message)}" if isinstance(message, str) and message else ""
         return f"is a Status object, the API server's answer to a failed request{words}; {MAKE_IT}"
+    if kind in ("List", "NodeList"):
+        return f"is a {kind} without items; {MAKE_IT}"
     if kind:
         article = "an" if kind[0] in "AEIOU" else "a"
         return f"is {article} {shown(kind)} object, not nodes; {MAKE_IT}"
@@ -1263,14 +1351,15 @@ def _check(options: Options) -> int:
     as_json = options.output == "json"
     check = Check(Rules(options.accept, options.ignore), _record if as_json else None)
     path = options.files[0]
-    name = "standard input" if path == "-" else shown(path)
+    name = "standard input" if path == "-" else shown(path) or '""'
     try:
         _read_path(path, check)
     except NotNodesError as error:
         _say(f"{name} {error}")
         return 2
     except (OSError, ValueError) as error:
-        _say(f"{name} cannot be read: {_cause_of(error)}")
+        todo = f"; {MAKE_IT}" if isinstance(error, (FileNotFoundError, IsADirectoryError)) else ""
+        _say(f"{name} cannot be read: {_cause_of(error)}{todo}")
         return 2
     except MemoryError:
         _say(f"{name} holds a single value that does not fit into memory")

@@ -29,9 +29,13 @@ if ! command -v python3 >/dev/null 2>&1; then
 fi
 
 # The verdicts come back as 10, 11 and 12, so that no failure to start can pass for one of them:
-# a broken interpreter and an unwritable temporary folder both give 1.
+# a broken interpreter and an unwritable temporary folder both give 1. An interrupt may end Python at
+# once, as nothing is left behind: its own way of ending, while the source compiles, is a traceback.
 command python3 -I -S -c '
 import sys
+from _signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal
+if getsignal(SIGINT) is default_int_handler:
+    signal(SIGINT, SIG_DFL)
 if sys.version_info < (3, 8):
     version = "%d.%d" % sys.version_info[:2]
     sys.stderr.write("check-config: python3 is Python " + version + ": 3.8 or newer is needed\n")

@@ -45,6 +45,12 @@ def test_single_node() -> None:
     assert run_main(encoded(last)).out == "OK=1\n"
 
 
+def test_a_version_that_is_no_string_is_not_looked_into() -> None:
+    deep = b'"apiVersion": ' + b'{"a/b": [' * 3000 + b"]}" * 3000
+    for whole in (dump(GOOD), encoded(GOOD).replace(b'":"', b'": "')):
+        assert run_main(whole.replace(b'"apiVersion": "v1"', deep)).out == "OK=1\n"
+
+
 @pytest.mark.parametrize(
     "data",
     [

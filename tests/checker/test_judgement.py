@@ -199,6 +199,13 @@ def test_no_near_value_is_invented(label: str) -> None:
             "--accept container=nvidia.com/gpu.shared",
         ),
         ("container", {GPU: "8", NIC: "8"}, f"--ignore {NIC}"),
+        ("vm-passthrough", {A10: "1", NIC: "8"}, f"--ignore {NIC}"),
+        (
+            "vm-passthrough",
+            {A10: "1", "nvidia.com/GA100_A100_NVSwitch": "6"},
+            "--ignore nvidia.com/GA100_A100_NVSwitch",
+        ),
+        ("vm-vgpu", {A10_12Q: "1", "nvidia.com/A10-4Q": "1", NIC: "8"}, "one kind of GPU work"),
         (
             "vm-passthrough",
             {A10: "1", "nvidia.com/GA102_High_Definition_Audio_Controller": "1"},
@@ -221,12 +228,28 @@ def test_plugin_gone() -> None:
     assert "cpu" not in out
 
 
+def test_what_is_ignored_is_no_cause() -> None:
+    nothing = {**gpus(gpu="0"), NIC: "8"}
+    out = judge("container", {NIC: "8"}, "--ignore", NIC, capacity={NIC: "8"}).out
+    assert "left out by --ignore" in out
+    assert "plugin" not in out
+    out = judge("container", nothing, "--ignore", NIC, capacity={GPU: "4", NIC: "8"}).out
+    assert f"capacity still has {GPU}=4: the device plugin is gone" in out
+    out = judge("container", nothing, "--ignore", NIC, capacity=nothing).out
+    assert "registered, but with no device" in out
+
+
+@pytest.mark.parametrize("name", ["GA102GL_A10", "GM107M_GeForce_GTX_860M", "26b5"])
+def test_a_gpu_is_not_suggested_to_be_ignored(name: str) -> None:
+    assert "--ignore" not in judge("container", {GPU: "8", f"nvidia.com/{name}": "1"}).out
+
+
 def test_reason_has_label_names_quantities_and_expectation() -> None:
     out = judge("container", {GPU: "8", A10: 2}).out
     assert out == (
         "MISMATCH=n label container; expected nvidia.com/gpu alone; advertises"
         " nvidia.com/GA102GL_A10=2 (device model), nvidia.com/gpu=8 (container);"
-        " if those are no GPUs (NICs, switches, sound): --ignore nvidia.com/GA102GL_A10\n"
+        " one worker node runs one kind of GPU work\n"
     )
 
 

@@ -1,5 +1,6 @@
 """Properties that hold for every input, and agreement with an independent second opinion."""
 
+import fnmatch
 import json
 import random
 from typing import Any
@@ -8,6 +9,8 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tests.checker import second_opinion
 from tests.checker.support import CASES, ENVIRONMENT, Result, chunks_of, run_main, run_script
+
+from gpuwl import checker
 
 LABELS = ["container", "vm-passthrough", "vm-vgpu"]
 PARTS = ["gpu", "gpu.shared", "mig-1g.10gb", "mig-1g.10gb.shared", "NVIDIA_A10-12Q", "GRID_T4-2B4"]
@@ -106,6 +109,20 @@ def assert_contract(result: Result) -> None:
         assert len(lines) == 1
         assert lines[0].removeprefix("OK=").isdecimal()
         assert result.err.count("\n") == (lines == ["OK=0"])
+
+
+characters = st.sampled_from("ab-!*?[]\n\u00e9")
+
+
+@examples(500)
+@given(st.text(characters, max_size=8), st.text(characters, max_size=12))
+@example("b", "[z-a]")
+@example("-", "[a--]")
+@example("]", "[]]")
+@example("*", "[*]")
+@example("^", "[^a]")
+def test_patterns_mean_what_they_mean_to_fnmatch(name: str, pattern: str) -> None:
+    assert checker.Pattern(pattern).matches(name) == fnmatch.fnmatchcase(name, pattern)
 
 
 def options(accept: list[tuple[str, str]], ignore: list[str]) -> list[str]:

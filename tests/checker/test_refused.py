@@ -4,11 +4,22 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
-from tests.checker.support import Json, dump, gpus, node, run_main, run_script
+from tests.checker.support import (
+    ENVIRONMENT,
+    SCRIPT,
+    Json,
+    dump,
+    gpus,
+    node,
+    run_main,
+    run_script,
+)
 
 GOOD = node("good", "container", gpus(gpu="4"))
 BAD = node("bad", "vm-vgpu", gpus(gpu="4"))
@@ -78,12 +89,12 @@ def encoded(document: Json) -> bytes:
         (encoded({"items": [BAD], "kind": "PodList"}), "is a PodList object"),
         (encoded({"items": [{}], "kind": "PodList"}), "is a PodList object"),
         (encoded({"kind": "Pod"}), "is a Pod object"),
-        (encoded({"kind": 5, "items": []}), "kind that is a number"),
+        (encoded({"kind": 5, "items": []}), "kind that is a number, not nodes; make it with"),
         (encoded({"kind": ["List"], "items": []}), "kind that is a list"),
         (encoded({"kind": "Node", "apiVersion": "longhorn.io/v1"}), "is a Node object"),
         (dump({"kind": "Pod"}, {"kind": "NodeClaim"}), "without nodes: 2 of kind Pod"),
         (dump(BAD | {"apiVersion": "longhorn.io/v1"}), "without nodes"),
-        (encoded({"kind": "List"}), "is a List object"),
+        (encoded({"kind": "List"}), "is a List without items; make it with"),
         (encoded({"items": None}), "items that are null"),
         (encoded({"items": {"a": BAD}}), "items that are an object"),
         (encoded({"items": "x", "kind": "List"}), "items that are a string"),
@@ -208,13 +219,14 @@ class TestFiles:
             assert word in result.err
 
     def test_missing(self, tmp_path: Path) -> None:
-        self.assert_refused(tmp_path / "nodes.json", "nodes.json cannot be read: No such file")
+        words = ("nodes.json cannot be read: No such file", "make it with: kubectl get nodes")
+        self.assert_refused(tmp_path / "nodes.json", *words)
 
     def test_directory(self, tmp_path: Path) -> None:
         self.assert_refused(tmp_path, "Is a directory")
 
     def test_empty_name(self) -> None:
-        self.assert_refused("", "No such file")
+        self.assert_refused("", 'check-config: "" cannot be read: No such file')
 
     def test_unreadable(self, tmp_path: Path) -> None:
         path = tmp_path / "nodes.json"
@@ -223,6 +235,22 @@ class TestFiles:
         if not path.stat().st_mode & stat.S_IRUSR and _may_read(path):
             pytest.skip("this user may read everything")
         self.assert_refused(path, "Permission denied")
+
+    def test_pipe_that_does_not_wait(self) -> None:
+        """An empty read would be the end; one that would have to wait is not."""
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        with os.fdopen(reader) as stdin, os.fdopen(writer, "w"):
+            done = subprocess.run(
+                [SCRIPT, "-"],
+                stdin=stdin,
+                capture_output=True,
+                text=True,
+                env=ENVIRONMENT,
+                check=False,
+            )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "standard input does not wait for its data; pipe it: cat |" in done.stderr
 
     def test_read_error_in_the_middle(self) -> None:
         self.assert_refused("/proc/self/mem", "cannot be read: Input/output error")

@@ -189,6 +189,10 @@ def test_every_interpreter_of_this_machine(python: Path, tmp_path: Path) -> None
         assert (str(result.code), result.lines) == (code, lines), case
     deep = GOOD.replace(b'"status":', b'"deep": ' + b"[" * 9000 + b"]" * 9000 + b', "status":')
     assert run_script("-", data=deep, env=env).out == "OK=1\n"
+    patterns = ("--ignore", "[z-a]", "--ignore", "*a" * 20 + "b")
+    name = "nvidia.com/" + "a" * 100
+    strange = dump(node("n", "vm-passthrough", {name: "1"}))
+    assert run_script("-", *patterns, data=strange, env=env) == (0, "OK=1\n", "")
     alone = run_script(AGREES, command=(python, CHECKER))
     assert alone == (0, "OK=3\n", "")
 
@@ -215,6 +219,20 @@ def test_signals_leave_no_traceback(number: signal.Signals, code: int) -> None:
     assert process.returncode in (code, -number)
     assert out == b""
     assert b"Traceback" not in err
+
+
+def test_interrupt_while_the_checker_is_compiled(tmp_path: Path) -> None:
+    """A python3 that sends itself the signal between its start and the checker's."""
+    source = """
+import os, sys
+sys.argv[4] = sys.argv[4].replace("with open(3", "import os; os.kill(os.getpid(), 2)\\nwith open(3")
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+    (tmp_path / "python3").write_text(f"#!{sys.executable} -IS{source}")
+    (tmp_path / "python3").chmod(0o755)
+    result = run_script(AGREES, env=ENVIRONMENT | {"PATH": str(tmp_path)})
+    assert (result.code, result.out) in [(130, ""), (-signal.SIGINT, "")]
+    assert "Traceback" not in result.err
 
 
 def test_shell_part_is_plain() -> None:
