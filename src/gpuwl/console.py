@@ -7,6 +7,7 @@ only where a terminal listens; elsewhere lines are plain, unwrapped and without 
 import contextlib
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 QUIET_INTERVAL = 15.0
-"""Seconds between two progress lines where no terminal shows a moving one."""
+"""Seconds between two lines of one stage where no terminal shows a moving one."""
 
 
 class Reporter:
@@ -31,7 +32,7 @@ class Reporter:
         self._quiet = quiet
         self._status: Status | None = None
         self._last_progress = 0.0
-        self._last_text = ""
+        self._stage: str | None = None
 
     @property
     def for_people(self) -> bool:
@@ -83,6 +84,7 @@ class Reporter:
     def progress(self, text: str) -> None:
         """Show what goes on: in place on a terminal, elsewhere a line now and then.
 
+        What stands before the first number or colon is the stage; a new one is told at once.
         A line that starts with `warning: ` is no progress: it is printed and stays, always.
         """
         if text.startswith("warning: "):
@@ -93,9 +95,9 @@ class Reporter:
         if self._status is not None:
             self._status.update(_plain(text))
             return
-        now = time.monotonic()
-        if text != self._last_text and now - self._last_progress >= QUIET_INTERVAL:
-            self._last_progress, self._last_text = now, text
+        now, stage = time.monotonic(), re.split(r"[\d:]", text, maxsplit=1)[0]
+        if stage != self._stage or now - self._last_progress >= QUIET_INTERVAL:
+            self._last_progress, self._stage = now, stage
             self._line(sys.stderr, text)
 
     @contextlib.contextmanager
