@@ -3,7 +3,9 @@
 import contextlib
 import errno
 import hashlib
+import io
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -97,8 +99,11 @@ class Artifacts:
         return target
 
     def digest(self, relative: str) -> str:
-        """Return `sha256:` and the hexadecimal digest of an artifact."""
-        with _explained(self.path(relative)), self.path(relative).open("rb") as file:
+        """Return `sha256:` and the hexadecimal digest of an artifact.
+
+        Raises SetupError where it cannot be read, or is no regular file: a device has no end.
+        """
+        with _explained(self.path(relative)), _opened_regular(self.path(relative)) as file:
             return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
     def check(self, relatives: Iterable[str] = ()) -> None:
@@ -153,6 +158,15 @@ def replace_file(target: Path, data: bytes, mode: int, *, durable: bool = True) 
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def _opened_regular(path: Path) -> io.BufferedReader:
+    """Open a regular file; O_NONBLOCK, since a pipe would wait for its writer."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 def _try_to_write(folder: Path) -> None:

@@ -1,16 +1,22 @@
 """Running an installed checker on a dump, as a program of its own."""
 
+import contextlib
 import errno
 import os
+import selectors
 import signal
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwl.errors import SetupError
 
 LONGEST_RUN = 300.0
+LONGEST_OUTPUT = 64 << 20
+"""Bytes: a quarter of a million bad nodes. Whoever says more is not judging nodes."""
+CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -32,16 +38,20 @@ def of(
 ) -> Verdict:
     """Run `script dump` and return what it said; `limit` is in seconds.
 
-    `folder` is where it runs and `environment` what it sees, both the caller's where not given.
-    Raises SetupError where the script cannot be started, or does not end, and then kills it and
-    what it started.
+    `folder` is where it runs and `environment` what it sees, both the caller's where not given. What
+    it started and left running is killed. Raises SetupError where the script cannot be started, does
+    not end, or says more than LONGEST_OUTPUT.
     """
     command = [str(script.resolve()), str(dump.resolve())]
     try:
         return _finished(_start(command, folder, environment), limit)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        words = error.strerror if isinstance(error, OSError) else f"no answer within {limit:g} s"
-        raise SetupError(f"cannot run {script}: {words}", hint=f"ls -l {script}") from None
+    except OSError as error:
+        words = str(error.strerror)
+    except subprocess.TimeoutExpired:
+        words = f"no answer within {limit:g} s"
+    except OverflowError as error:
+        words = str(error)
+    raise SetupError(f"cannot run {script}: {words}", hint=f"ls -l {script}")
 
 
 def _start(
@@ -69,10 +79,53 @@ def _start(
 def _finished(process: "subprocess.Popen[bytes]", limit: float) -> Verdict:
     with process:
         try:
-            output, errors = process.communicate(timeout=limit)
-        finally:
-            if process.returncode is None:  # not reaped, so its group's number is still its own
-                os.killpg(process.pid, signal.SIGKILL)
-    return Verdict(
-        process.returncode, output.decode(errors="replace"), errors.decode(errors="replace")
-    )
+            output, errors = _said(process, limit)
+        finally:  # not reaped yet, so its group's number is still its own
+            os.killpg(process.pid, signal.SIGKILL)
+    return Verdict(process.returncode, output, errors)
+
+
+def _said(process: "subprocess.Popen[bytes]", limit: float) -> tuple[str, str]:
+    """Wait for the end of a process without reaping it, and return what it wrote until then."""
+    streams = [stream.fileno() for stream in (process.stdout, process.stderr) if stream]
+    said = {stream: bytearray() for stream in streams}
+    deadline = time.monotonic() + limit
+    with selectors.DefaultSelector() as selector, _end_of(process) as end:
+        for source in (end, *streams):
+            os.set_blocking(source, False)
+            selector.register(source, selectors.EVENT_READ)
+        ended = False
+        while not ended:
+            ready = [key.fd for key, _ in selector.select(max(deadline - time.monotonic(), 0))]
+            if not ready:
+                raise subprocess.TimeoutExpired(process.args, limit)
+            ended = end in ready
+            for stream in [one for one in streams if one in selector.get_map()]:
+                if not _drain(stream, said[stream]):
+                    selector.unregister(stream)
+    output, errors = (text.decode(errors="replace") for text in said.values())
+    return output, errors
+
+
+@contextlib.contextmanager
+def _end_of(process: "subprocess.Popen[bytes]") -> Iterator[int]:
+    """Yield a descriptor that can be read once the process has ended: pidfd_open(2)."""
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _drain(stream: int, into: bytearray) -> bool:
+    """Take what a pipe holds now, and return whether more may come."""
+    while True:
+        try:
+            chunk = os.read(stream, CHUNK)
+        except BlockingIOError:
+            return True
+        if not chunk:
+            return False
+        into += chunk
+        if len(into) > LONGEST_OUTPUT:
+            raise OverflowError(f"it says more than {LONGEST_OUTPUT >> 20} MiB")

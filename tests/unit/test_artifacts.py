@@ -210,3 +210,16 @@ def test_remove_is_done_once_and_again(artifacts: Artifacts) -> None:
 def test_replace_file_raises_what_the_system_said(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         replace_file(tmp_path / "nowhere/a", b"", 0o644)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_has_no_end_has_no_digest(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    with pytest.raises(SetupError, match=r"not a regular file|Is a directory"):
+        Artifacts(tmp_path).digest("odd")

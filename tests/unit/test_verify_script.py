@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kubernetes.client.configuration import Configuration
 
-from gpuwl import checker, checkfile, report
+from gpuwl import checker, checkfile, report, waiting
 from gpuwl.artifacts import Artifacts
 from gpuwl.cluster import ReadOnlyCluster
 from gpuwl.kubeconfig import Credentials
@@ -125,6 +125,47 @@ def test_a_script_that_does_not_end_is_stopped_with_what_it_started(
     assert time.monotonic() - began < 10
     assert "no answer within 0.3 s" in found["bin/check-config.sh"]
     assert _is_gone(int(child.read_text()))
+
+
+def test_what_a_script_leaves_running_is_stopped(attempt: Attempt, tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    text = f"#!/bin/sh\nsleep 300 >/dev/null 2>&1 &\necho $! > {child}\n"
+    told(attempt, text)
+    assert waiting.until(lambda: _is_gone(int(child.read_text())) or None, seconds=5)
+
+
+def test_a_pipe_that_a_script_leaves_open_holds_nobody_up(attempt: Attempt) -> None:
+    """Its child has left the group, and the pipe with it; the answer is there all the same."""
+    began = time.monotonic()
+    start = "import os, time; os.setsid(); time.sleep(20)"
+    text = f'#!/bin/sh\npython3 -c "{start}" &\nsleep 0.3\nexit 2\n'
+    found = told(attempt, text)
+    assert time.monotonic() - began < 15
+    assert found["bin/check-config.sh on nodes that disagree"] == (
+        "exit 2, nothing on standard output"
+    )
+
+
+def test_a_script_that_does_not_end_is_asked_once(attempt: Attempt, tmp_path: Path) -> None:
+    quick = Attempt(attempt.cluster, attempt.artifacts, attempt.nodes, attempt.target, timeout=0.3)
+    asked = tmp_path / "asked"
+    attempt.artifacts.write(script.SCRIPT, f"#!/bin/sh\necho >> {asked}\nsleep 300\n", mode=0o755)
+    assert len(list(script.answers(quick))) == 1
+    assert asked.read_text() == "\n"
+
+
+def test_a_script_that_never_stops_talking_is_stopped(attempt: Attempt) -> None:
+    found = told(attempt, "#!/bin/sh\nyes\n")
+    assert "it says more than 64 MiB" in found["bin/check-config.sh"]
+
+
+def test_a_script_can_spoil_neither_the_dump_nor_the_next_answer(attempt: Attempt) -> None:
+    before = attempt.artifacts.path(OWN).read_bytes()
+    spoiling = 'echo spoilt > "$1"; rm "$1"; mkdir "$1"; chmod 000 .'
+    told(attempt, f"#!/bin/sh\n{spoiling}\necho OK=3\n")
+    assert attempt.artifacts.path(OWN).read_bytes() == before
+    left = sorted(entry.name for entry in attempt.artifacts.path("out").iterdir())
+    assert left == ["consistency.txt", "nodes.json"]
 
 
 def _is_gone(pid: int) -> bool:

@@ -61,11 +61,14 @@ def answers(attempt: Attempt) -> Findings:
         yield Difference(SCRIPT, "a program (mode 0755)", "a file that may not be run", mend)
         yield from files.follows_rules(attempt.artifacts, OUTPUT)
         return
-    with tempfile.TemporaryDirectory(prefix="gpuwl-verify-") as folder:
-        asking = _Asking(script, Path(folder), attempt.timeout)
-        for case in bad_dumps():
-            yield from asking.about(case)
-        yield from _about_own_dump(attempt, asking)
+    # a script that cannot be run says so once
+    yield from dict.fromkeys(_answers(attempt, _Asking(script, attempt.timeout)))
+
+
+def _answers(attempt: Attempt, asking: "_Asking") -> Findings:
+    for case in bad_dumps():
+        yield from asking.about(case)
+    yield from _about_own_dump(attempt, asking)
 
 
 def bad_dumps() -> list[Case]:
@@ -91,11 +94,11 @@ def _about_own_dump(attempt: Attempt, asking: "_Asking") -> Findings:
     data = files.read(attempt.artifacts, s8_consistency.DUMP)
     document = dump.decoded(data) if data is not None else None
     expected = _judged(dump.nodes_of(document)) if document is not None else None
-    if expected is None:  # told by the dump's own check
+    if data is None or expected is None:  # told by the dump's own check
         yield from files.follows_rules(attempt.artifacts, OUTPUT)
         return
     yield from _agreement(attempt, expected)
-    run = asking.run(attempt.artifacts.path(s8_consistency.DUMP))
+    run = asking.run(data)
     if isinstance(run, Difference):
         yield run
     elif answer(run) != expected:
@@ -135,30 +138,43 @@ def _verdict_lines(attempt: Attempt, expected: Answer) -> Findings:
         yield Difference(OUTPUT, " ".join(expected.lines), found)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Asking:
+    """Runs the script, each time in a new folder; one that failed to run or to end is not run again."""
+
     script: Path
-    folder: Path
     timeout: float
+    _failure: Difference | None = None
 
     def about(self, case: Case) -> Iterator[Difference]:
-        """Write a case's dump, run the script on it and compare."""
-        path = self.folder / "nodes.json"
-        path.write_text(case.content)
-        run = self.run(path)
+        """Run the script on a case's dump and compare."""
+        run = self.run(case.content.encode())
         if isinstance(run, Difference):
             yield run
         elif answer(run) != case.answer:
             yield Difference(f"{SCRIPT} on {case.name}", str(case.answer), str(answer(run)))
 
-    def run(self, path: Path) -> verdict.Verdict | Difference:
-        """Run the script on a dump; a script that cannot be run or does not end is a difference."""
+    def run(self, content: bytes) -> verdict.Verdict | Difference:
+        """Run the script on a copy of a dump, which it may spoil."""
         try:
-            return verdict.of(
-                self.script, path, limit=self.timeout, folder=self.folder, environment=_no_cluster()
-            )
+            return self._failure or self._run(content)
         except SetupError as error:
-            return Difference(SCRIPT, "a program that judges a dump", shown(error.message))
+            self._failure = Difference(SCRIPT, "a program that judges a dump", shown(error.message))
+            return self._failure
+
+    def _run(self, content: bytes) -> verdict.Verdict:
+        with tempfile.TemporaryDirectory(
+            prefix="gpuwl-verify-", ignore_cleanup_errors=True
+        ) as folder:
+            path = Path(folder, "nodes.json")
+            path.write_bytes(content)
+            return verdict.of(
+                self.script,
+                path,
+                limit=self.timeout,
+                folder=Path(folder),
+                environment=_no_cluster(),
+            )
 
 
 def answer(run: verdict.Verdict) -> Answer:
