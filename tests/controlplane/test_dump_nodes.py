@@ -102,6 +102,25 @@ def test_a_name_that_is_an_ordinary_word_leaves_keys_and_resources_alone(
     assert found["status"]["capacity"] == node["status"]["capacity"]
 
 
+def test_anonymous_nodes_hide_names_without_digits_and_host_parts_too(tmp_path: Path) -> None:
+    labels = {"fqdn": "big-box.corp", "at": "r1-big-box", "peer": "ip-10-0-3-18", "x.y/big-box": ""}
+    box, peer = a_node("big-box", **labels), a_node("ip-10-0-3-18.eu-west-1.compute.internal")
+    zeus = a_node("zeus", beside="big-box", over="rack.big-box")
+    zeus["spec"]["taints"] = []
+    zeus["status"]["conditions"][0]["message"] = "zeus waits for big-box"
+    text = json.dumps(dump.read(written(tmp_path, box, peer, zeus), anonymise=True))
+    assert re.findall(r"big-box|zeus|ip-10", text) == []
+    assert '"fqdn": "node-00000.corp"' in text
+    assert '"x.y/node-00000": ""' in text
+    assert "node-00002 waits for node-00000" in text
+
+
+def test_a_name_that_kubernetes_uses_in_keys_leaves_those_alone(tmp_path: Path) -> None:
+    role = "node-role.kubernetes.io/control-plane"
+    (found,) = dump.read(written(tmp_path, a_node("control-plane", **{role: ""})), anonymise=True)
+    assert role in found["metadata"]["labels"]
+
+
 def test_names_that_look_like_the_new_ones_do_not_collide(tmp_path: Path) -> None:
     nodes = [a_node("node-00001", other="node-00000"), a_node("node-00000", other="node-00001")]
     found = dump.read(written(tmp_path, *nodes), anonymise=True)

@@ -1,7 +1,8 @@
 """Other names for the nodes of a dump, wherever the old ones stand."""
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpuwl.controlplane.nodes import Node
@@ -9,6 +10,9 @@ from gpuwl.controlplane.nodes import Node
 HOSTNAME = "kubernetes.io/hostname"
 
 _WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
+_SEPARATOR = re.compile(r"([.-])")
+# Keys below these domains have a meaning to Kubernetes: node-role.kubernetes.io/control-plane.
+_KUBERNETES_KEY = re.compile(r"(?:[a-z0-9.-]+\.)?(?:kubernetes|k8s)\.io/")
 
 Rename = Callable[[str], str]
 
@@ -16,60 +20,95 @@ Rename = Callable[[str], str]
 def anonymise(nodes: list[Node]) -> list[Node]:
     """Return the nodes as node-00000, node-00001, … in their order.
 
-    The old name, and the old value of the hostname label, are replaced in the labels, taints and
-    conditions of every node: as whole words anywhere, and within longer words of the node itself.
-    A name without a digit (`worker`) is an ordinary word, so only a value that is equal to it is
-    replaced: else label keys such as `node-role.kubernetes.io/worker` would change their meaning.
+    Replaced in the labels, taints and conditions of every node are the old names, the first part of
+    a name with digits that is a domain name, and the old values of the hostname label: in messages wherever they
+    stand as a word, in labels and taints also as a part of a longer value or key. A name that is one
+    ordinary word (`worker`) is replaced there only where it is the whole value: else keys such as
+    `node-role.kubernetes.io/worker` would change their meaning.
     """
-    new = {_name(node): f"node-{i:05d}" for i, node in enumerate(nodes)}
-    old = {_hostname(node): new[_name(node)] for node in nodes} | new
-    old.pop("", None)
-    return [
-        _renamed(node, new[_name(node)], _renaming(node, new[_name(node)], old)) for node in nodes
-    ]
+    new = _new_names(nodes)
+    renaming = _Renaming(new)
+    return [_renamed(node, new[_name(node)], renaming) for node in nodes]
 
 
-def _renaming(node: Node, new: str, everywhere: dict[str, str]) -> Rename:
-    own = [re.escape(old) for old in (_name(node), _hostname(node)) if _is_distinct(old)]
-    # not within a longer word or number: the node `a1` does not rename `aa12`
-    within = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(own)})(?![A-Za-z0-9])") if own else None
+def _new_names(nodes: list[Node]) -> dict[str, str]:
+    names = {_name(node): f"node-{i:05d}" for i, node in enumerate(nodes)}
+    hosts = {name.split(".", 1)[0]: new for name, new in names.items()}
+    hostnames = {_hostname(node): names[_name(node)] for node in nodes}
+    found = _only(hosts, _has_digit) | hostnames | names
+    found.pop("", None)
+    return found
 
-    def replacement(found: re.Match[str]) -> str:
-        word = found[0]
-        if word in everywhere and _is_distinct(word):
-            return everywhere[word]
-        return within.sub(new, word) if within else word
 
+class _Renaming:
+    """How each kind of text is renamed; most texts of a large dump occur on every node."""
+
+    def __init__(self, new: Mapping[str, str]) -> None:
+        self._in_kubernetes_keys = _replacing(_only(new, _has_digit))
+        self._in_parts = _replacing(_only(new, lambda old: "-" in old or _has_digit(old)))
+        self._whole = new
+        self.message = _replacing(new)
+
+    def key(self, text: str) -> str:
+        """Rename in the key of a label or taint."""
+        return (self._in_kubernetes_keys if _KUBERNETES_KEY.match(text) else self._in_parts)(text)
+
+    def value(self, text: str) -> str:
+        """Rename in the value of a label or taint."""
+        return self._whole.get(text) or self._in_parts(text)
+
+
+def _only(new: Mapping[str, str], holds: Callable[[str], bool]) -> dict[str, str]:
+    return {old: name for old, name in new.items() if holds(old)}
+
+
+def _has_digit(name: str) -> bool:
+    return any(character.isdigit() for character in name)
+
+
+def _replacing(new: Mapping[str, str]) -> Rename:
+    """Return what replaces names in a text: not within a longer word or number (`a1` in `aa12`)."""
+
+    def replace(parts: list[str]) -> str:
+        for length in range(len(parts), 0, -2):  # the longest name first; separators lie between
+            for start in range(0, len(parts) - length + 1, 2):
+                end = start + length
+                if name := new.get("".join(parts[start:end])):
+                    return replace(parts[:start]) + name + replace(parts[end:])
+        return "".join(parts)
+
+    @functools.cache
     def rename(text: str) -> str:
-        return everywhere[text] if text in everywhere else _WORD.sub(replacement, text)
+        return _WORD.sub(lambda found: replace(_SEPARATOR.split(found[0])), text)
 
     return rename
 
 
-def _renamed(node: Node, new: str, rename: Rename) -> Node:
-    labels = {rename(key): rename(str(value)) for key, value in _labels(node).items()}
+def _renamed(node: Node, new: str, renaming: _Renaming) -> Node:
+    labels = {renaming.key(k): renaming.value(str(v)) for k, v in _labels(node).items()}
     if HOSTNAME in labels:
         labels[HOSTNAME] = new
+    renames = {
+        "key": renaming.key,
+        "value": renaming.value,
+        "message": renaming.message,
+        "reason": renaming.message,
+    }
     spec, status = dict(node["spec"]), dict(node["status"])
     for part, field in ((spec, "taints"), (status, "conditions")):
         if isinstance(part.get(field), list):
-            part[field] = [_renamed_texts(entry, rename) for entry in part[field]]
+            part[field] = [_renamed_texts(entry, renames) for entry in part[field]]
     return {**node, "metadata": {"name": new, "labels": labels}, "spec": spec, "status": status}
 
 
-def _renamed_texts(entry: object, rename: Rename) -> object:
+def _renamed_texts(entry: object, renames: Mapping[str, Rename]) -> object:
     """Rename in a taint or condition; its times, effect, type and status hold no names."""
     if not isinstance(entry, dict):
         return entry
-    texts = {"key", "value", "message", "reason"}
     return {
-        field: rename(text) if field in texts and isinstance(text, str) else text
+        field: renames[field](text) if field in renames and isinstance(text, str) else text
         for field, text in entry.items()
     }
-
-
-def _is_distinct(name: str) -> bool:
-    return any(character.isdigit() for character in name)
 
 
 def _name(node: Node) -> str:
