@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,16 @@ from gpuwl.controlplane.binaries import Binaries
 from gpuwl.names import LABEL_KEY, NODE_NAMES
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_configure() -> None:
+    """Undo what a caller set for its background jobs: programs under test inherit it.
+
+    A shell without job control starts those with SIGINT ignored, nohup(1) with SIGHUP.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
