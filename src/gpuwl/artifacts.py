@@ -103,7 +103,7 @@ class Artifacts:
 
         Raises SetupError where it cannot be read, or is no regular file: a device has no end.
         """
-        with _explained(self.path(relative)), _opened_regular(self.path(relative)) as file:
+        with _explained(self.path(relative)), open_regular(self.path(relative)) as file:
             return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
     def check(self, relatives: Iterable[str] = ()) -> None:
@@ -160,8 +160,11 @@ def replace_file(target: Path, data: bytes, mode: int, *, durable: bool = True) 
         raise
 
 
-def _opened_regular(path: Path) -> io.BufferedReader:
-    """Open a regular file; O_NONBLOCK, since a pipe would wait for its writer."""
+def open_regular(path: Path) -> io.BufferedReader:
+    """Open a file to read, OSError where it is no regular one: a device has no end.
+
+    O_NONBLOCK, since a named pipe would wait for its writer.
+    """
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file

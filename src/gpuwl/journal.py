@@ -16,13 +16,14 @@ value before the first change, however many runs followed; `ours` are the values
 import contextlib
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuwl import __version__, folders, locking, objects, paths
-from gpuwl.artifacts import replace_file
+from gpuwl.artifacts import open_regular, replace_file
 from gpuwl.controlplane import state
 from gpuwl.errors import ClusterError, SetupError
 from gpuwl.names import NAMESPACE
@@ -38,6 +39,8 @@ FOLDER = ".journal"
 LOCAL_FILE = "journal.json"
 CLUSTER_IDENTITY = f"{paths.NAMESPACES}/kube-system"
 THE_NAMESPACE = f"Namespace/{NAMESPACE}"
+_FIELDS = ("labels", "capacity", "allocatable")
+_THING = re.compile(rf"{re.escape(THE_NAMESPACE)}|Pod/[a-z0-9.-]+")
 MANAGER = "gpuwl"
 """The field manager of what we make: the server takes it from the user agent, up to the `/`."""
 
@@ -159,7 +162,20 @@ class Journal:
         self.made = dict(document["made"])
         self.values = [Value(**value) for value in document["values"]]
         self.removed = list(document["removed"])
+        if not self._is_sound():
+            raise ValueError("it holds entries that gpuwl does not write")
         self._saved = self._text()
+
+    def _is_sound(self) -> bool:
+        texts = [text for v in self.values for text in (v.node, v.uid, v.name)]
+        texts += [entry[key] for entry in self.removed for key in ("object", "uid")]
+        optional = [*self.made.values(), *(text for v in self.values for text in (v.was, *v.ours))]
+        return (
+            all(isinstance(text, str) for text in texts)
+            and all(text is None or isinstance(text, str) for text in optional)
+            and all(value.field in _FIELDS for value in self.values)
+            and all(_THING.fullmatch(key) for key in self.made)
+        )
 
     def _text(self) -> str:
         document = {
@@ -244,12 +260,14 @@ def _digest(*parts: bytes) -> str:
 
 def _load(journal: Journal) -> None:
     try:
-        journal.take(json.loads(journal.path.read_bytes()))
+        with open_regular(journal.path) as file:
+            journal.take(json.load(file))
     except FileNotFoundError:
         return
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        words = error.strerror if isinstance(error, OSError) else error
         raise SetupError(
-            f"cannot read the journal of earlier changes, {journal.path}: {error}",
+            f"cannot read the journal of earlier changes, {journal.path}: {words}",
             hint="move it away; what it lists can then not be taken back by gpuwl reset",
         ) from None
 

@@ -1,6 +1,7 @@
 """gpuwl reset: exactly what gpuwl changed is taken back."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -220,12 +221,15 @@ def test_a_broken_journal_stops_before_anything_is_changed(
 ) -> None:
     before = seen(cluster)
     journal = state.folder(control_plane.name) / "journal.json"
-    for text in ("{", "[]", '{"version": 2}', ""):
+    for text in ("{", "[]", '{"version": 2}', "", "[" * 100_000):
         journal.write_text(text)
         for command in (("run", "--all"), ("reset",)):
             done = gpuwl(*command)
             assert done.returncode == 3
             assert str(journal) in done.stderr
+    journal.unlink()
+    os.mkfifo(journal)  # which would wait for its writer
+    assert "not a regular file" in gpuwl("reset").stderr
     journal.unlink()
     assert seen(cluster) == before
 

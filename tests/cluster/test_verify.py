@@ -280,6 +280,9 @@ SPOILED = {
             lambda lab: (lab.root / "bin/check-config.sh").write_text("#!/bin/sh\necho OK=3\n"),
             8, "on nodes that disagree", "exit 0, OK=3"),
     ],
+    "a dump of nodes of the same names elsewhere": [
+        Spoiled(_edit("out/nodes.json", '"uid": "', '"uid": "f'), 8, "metadata.uid", "f"),
+    ],
     "the namespace going, a dump of another day": [
         Spoiled(_delete_namespace, 1, "namespace gpu-vm", "Terminating"),
         Spoiled(

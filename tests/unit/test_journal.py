@@ -114,3 +114,25 @@ def test_only_what_differs_is_a_change() -> None:
         "allocatable nvidia.com/gpu: none -> 4",
         "allocatable nvidia.com/x: 1 -> none",
     ]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"made": {"x": "1"}},
+        {"made": {"Pod/../../nodes/n": "1"}},
+        {"made": {"Pod/p": 1}},
+        {"made": None},
+        {"removed": ["x"]},
+        {"removed": [{"object": "Pod/p"}]},
+        {"values": [{"node": "n"}]},
+        {"values": [dict.fromkeys(("node", "uid", "field", "name", "was", "ours"))]},
+        {"values": [{"node": "n", "uid": "1", "field": "f", "name": "k", "was": None, "ours": []}]},
+        {"version": 2},
+    ],
+    ids=str,
+)
+def test_what_gpuwl_did_not_write_is_not_taken(part: dict[str, Any], journal: Journal) -> None:
+    document = {"version": 1, "made": {}, "values": [], "removed": [], **part}
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        journal.take(document)

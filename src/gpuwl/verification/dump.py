@@ -1,8 +1,8 @@
 """The node dump (step 8): what kubectl prints, of the nodes that the cluster has.
 
 kubectl's form is compared to the byte. What the nodes say is compared where it matters to the lab
-(names, labels, capacity, allocatable): heartbeats, resource versions and the like move on without
-anybody's doing.
+(names, labels, capacity, allocatable) and where it tells another cluster's nodes of the same name from
+these (uid): heartbeats, resource versions and the like move on without anybody's doing.
 """
 
 import contextlib
@@ -100,6 +100,9 @@ def _nodes(document: Object, node_list: Object) -> Iterator[Difference]:
 
 
 def _node(name: str, there: Object, found: Object) -> Iterator[Difference]:
+    if _part(there, "uid") != _part(found, "uid"):
+        what = f"{DUMP}, node {name}, metadata.uid"
+        yield Difference(what, shown(_part(there, "uid")), shown(_part(found, "uid")))
     for group, part in (("metadata", "labels"), ("status", "capacity"), ("status", "allocatable")):
         want, have = _part(there, part, group) or {}, _part(found, part, group) or {}
         if want != have:
