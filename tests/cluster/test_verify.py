@@ -24,7 +24,6 @@ from gpuwl.names import (
     JOB_CONTAINER,
     JOB_CROSS,
     LABEL_KEY,
-    NAMESPACE,
     PODS,
     VMI_PASSTHROUGH,
     VMI_VGPU,
@@ -309,7 +308,8 @@ def test_deviations_are_found_and_the_named_commands_mend_them(lab: Lab, name: s
 
 
 def test_an_expired_event_leaves_the_condition_as_evidence(lab: Lab) -> None:
-    assert lab.kubectl("delete", "events", "--all", "-n", NAMESPACE).returncode == 0
+    # the whole collection in one request: --all sends one for each event of the session
+    assert lab.kubectl("delete", "--raw", paths.EVENTS).returncode == 0
     evidence = [one for outcome in lab.verify() for one in outcome.evidence]
     assert [one.kind for one in evidence] == ["condition"] * 3
     assert lab.differences() == {}
