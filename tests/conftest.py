@@ -21,13 +21,14 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def pytest_configure() -> None:
-    """Undo what a caller set for its background jobs: programs under test inherit it.
+    """Let every signal that ends a session end it as Ctrl-C does: with the fixtures' teardown.
 
-    A shell without job control starts those with SIGINT ignored, nohup(1) with SIGHUP.
+    It also undoes what a caller set for its background jobs, since programs under test inherit it:
+    a shell without job control starts those with SIGINT ignored, nohup(1) with SIGHUP.
     """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
