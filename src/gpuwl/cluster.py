@@ -240,7 +240,7 @@ def _refused(call: Call, status: int, data: bytes, retry_after: str | None) -> E
     )
     if status not in PASSING_STATUSES:
         return error
-    pause = float(retry_after) if retry_after and retry_after.isdigit() else RETRY_PAUSE
+    pause = float(retry_after) if retry_after and retry_after.isdecimal() else RETRY_PAUSE
     return _PassingError(error, retry_after=pause, never_acted=status == 429)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpuwl import paths
-from gpuwl.cluster import Cluster
+from gpuwl.cluster import RETRY_PAUSE, Call, Cluster, _PassingError, _refused
 from gpuwl.controlplane import plane
 from gpuwl.errors import ClusterError
 
@@ -56,3 +56,10 @@ def test_the_servers_own_words_are_kept(cluster: Cluster) -> None:
     assert raised.value.reason == "Invalid"
     assert raised.value.message.startswith("the API server refused to create nodes (422): ")
     assert "Not_A_Name" in raised.value.message
+
+
+@pytest.mark.parametrize("pause", ["²", "-1", "soon", "", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_a_pause_that_cannot_be_read_is_none(pause: str) -> None:
+    passing = _refused(Call("get", "GET", paths.NODES), 503, b"", pause)
+    assert isinstance(passing, _PassingError)
+    assert passing.retry_after == RETRY_PAUSE
