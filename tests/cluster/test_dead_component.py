@@ -27,7 +27,8 @@ def test_a_dead_scheduler_is_named_and_the_next_run_mends_it(
         os.kill(record.pid, signal.SIGKILL)
         done = gpuwl("run", "--all", "--kubeconfig", str(path), "--timeout", "1")
         assert done.returncode == 3
-        assert f"kube-scheduler of the local control plane {NAME} died" in done.stderr
+        assert f"kube-scheduler of the local control plane {NAME} does not run" in done.stderr
+        assert f"hint: gpuwl local up --name {NAME} starts it anew" in done.stderr
         again = gpuwl("run", "--all", "--local")
         assert again.returncode == 0, again.stderr
         assert plane.dead(NAME) == []

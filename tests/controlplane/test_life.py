@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import os
+import signal
 import ssl
 import subprocess
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.controlplane.support import UP, command, identity, kill, processes_in, silent
 
+from gpuwl import waiting
 from gpuwl.controlplane import components, plane, process, state, status, teardown
 from gpuwl.errors import SetupError
 
@@ -76,6 +78,19 @@ def test_a_component_that_dies_is_named_and_the_next_start_replaces_all(name: st
     assert not any(process.alive(who) for who in before.values())
     assert second.plane.port != first.port
     assert plane.is_up(name)
+
+
+def test_a_component_that_was_suspended_is_named_and_the_next_start_replaces_all(name: str) -> None:
+    plane.ensure_up(name, say=silent)
+    who = identity(name, "kube-scheduler")
+    os.kill(who.pid, signal.SIGSTOP)
+    assert waiting.until(lambda: process.suspended(who) or None, seconds=5)
+    found = status.status(name)
+    (idle,) = [part for part in found.components if not part.alive]
+    assert (found.phase, idle.name, idle.pid) == ("broken", "kube-scheduler", who.pid)
+    assert idle.reason == f"process {who.pid} is suspended; kill -CONT {who.pid} lets it go on"
+    assert plane.ensure_up(name, say=silent).started
+    assert not process.alive(who)
 
 
 def test_two_at_once_share_one(name: str) -> None:

@@ -58,16 +58,17 @@ def _option(app: App, name: str) -> Any:  # noqa: ANN401 - each option has its o
 
 
 def blamed(error: GpuwlError, name: str | None) -> GpuwlError:
-    """Return the error, or the one that says which component of a local control plane died."""
+    """Return the error, or the one that says which component of a local control plane does not run."""
+    from gpuwl.cli import localstatus
     from gpuwl.controlplane.status import Phase, status
 
     if name is None or (found := status(name)).phase is not Phase.BROKEN:
         return error
     dead = [part for part in found.components if not part.alive]
     return SetupError(
-        f"{', '.join(part.name for part in dead)} of the local control plane {name} died",
-        details=[error.message, *(f"{p.name}: {p.last_line} (log: {p.log})" for p in dead)],
-        hint="the same command starts the control plane anew, with an empty state",
+        f"{', '.join(part.name for part in dead)} of the local control plane {name} does not run",
+        details=[error.message, *(f"{part.name}: {localstatus.why(part)}" for part in dead)],
+        hint=f"gpuwl local up{suffix(name)} starts it anew, with an empty state",
     )
 
 

@@ -22,11 +22,10 @@ def print_status(reporter: "Reporter", status: "Status") -> None:
         reporter.result(f"  {status.message}")
     if not status.components:
         return
-    facts = {
-        "nodes": f"{status.nodes}{f' of {status.dump}' if status.dump else ''}",
-        "folder": status.folder,
-        "kubeconfig": status.kubeconfig,
-    }
+    facts = {"folder": status.folder, "kubeconfig": status.kubeconfig}
+    if status.nodes is not None:  # it did come up
+        of = f" of {status.dump}" if status.dump else ""
+        facts = {"nodes": f"{status.nodes}{of}", **facts}
     for name, fact in facts.items():
         reporter.result(f"  {name:<11}{fact}")
     for component in status.components:
@@ -49,8 +48,13 @@ def _headline(status: "Status") -> str:
 def _state(component: "ComponentStatus") -> str:
     if component.alive:
         return f"{component.version or ''}  pid {component.pid}  {(component.memory or 0) / 1e6:.0f} MB"
+    return f"does not run: {why(component)}"
+
+
+def why(component: "ComponentStatus") -> str:
+    """Say why a component does not run, with the end of its log and where that is."""
     last = f"; last line: {component.last_line}" if component.last_line else ""
-    return f"dead: {component.reason}{last} (log: {component.log})"
+    return f"{component.reason}{last} (log: {component.log})"
 
 
 def _duration(seconds: float) -> str:

@@ -146,10 +146,10 @@ def is_up(name: str = state.DEFAULT_NAME) -> bool:
 
 
 def dead(name: str) -> list[str]:
-    """Return the components of a name that do not run."""
+    """Return the components of a name that do not run, or are suspended."""
     folder = state.folder(name)
     records = {part: process.record_path(folder, part) for part in components.NAMES}
-    return [part for part, path in records.items() if not process.alive(process.read_record(path))]
+    return [part for part, path in records.items() if not process.works(process.read_record(path))]
 
 
 def kubeconfig_path(name: str = state.DEFAULT_NAME) -> Path:

@@ -173,6 +173,17 @@ def alive(identity: Identity | None) -> bool:
     )
 
 
+def suspended(identity: Identity) -> bool:
+    """Say whether that very process was halted by SIGSTOP: it lives, and answers nobody."""
+    stat = _stat_of(identity.pid)
+    return stat is not None and _state_of(stat) == "T" and alive(identity)
+
+
+def works(identity: Identity | None) -> bool:
+    """Say whether that very process runs and is not suspended."""
+    return identity is not None and alive(identity) and not suspended(identity)
+
+
 def usage(identity: Identity) -> Usage | None:
     """Return what a process uses, None where it is dead."""
     try:

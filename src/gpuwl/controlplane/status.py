@@ -17,7 +17,7 @@ class Phase(StrEnum):
     STARTING = "starting"
     UP = "up"
     BROKEN = "broken"
-    """It was up, and a component died since."""
+    """It was up, and a component died or was suspended since."""
     FAILED = "failed"
     """It did not start; its logs are kept."""
 
@@ -26,7 +26,8 @@ class Phase(StrEnum):
 class ComponentStatus:
     """One component: version, pid, resident memory in bytes, age in seconds while it lives.
 
-    Of a dead one `reason` says how we know and `last_line` is the end of its log.
+    Of one that is not alive, or is suspended, `reason` says how we know and `last_line` is the end
+    of its log.
     """
 
     name: str
@@ -106,25 +107,28 @@ def _component(folder: Path, name: str, version: str | None) -> ComponentStatus:
     identity = process.read_record(process.record_path(folder, name))
     usage = process.usage(identity) if identity else None
     log = process.log_path(folder, name)
-    lines = last_lines(log, 1) if usage is None else []
+    works = process.works(identity)
+    lines = [] if works else last_lines(log, 1)
     return ComponentStatus(
         name=name,
-        alive=usage is not None,
+        alive=works,
         version=version,
         pid=identity.pid if identity and usage else None,
         memory=usage.memory if usage else None,
         uptime=usage.age if usage else None,
-        reason=None if usage else _reason(identity),
+        reason=None if works else _reason(identity, log),
         last_line=lines[0] if lines else None,
         log=str(log),
     )
 
 
-def _reason(identity: process.Identity | None) -> str:
+def _reason(identity: process.Identity | None, log: Path) -> str:
     if identity is None:
-        return "not started"
+        return "ended with the start that failed" if log.exists() else "not started"
     if identity.boot_id != process.boot_id():
         return "the machine was started again since"
+    if process.suspended(identity):
+        return f"process {identity.pid} is suspended; kill -CONT {identity.pid} lets it go on"
     return f"process {identity.pid} is gone"
 
 
