@@ -24,7 +24,7 @@ def write(error: Exception) -> GpuwlError:
 def _write(error: Exception) -> Path:
     stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%SZ")
     folder = folders.state() / ".bugs"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folders.make(folder)
     path = folder / f"{stamp}-{os.getpid()}.log"
     head = f"gpuwl {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
     text = f"{head}{sys.argv}\n\n{''.join(traceback.format_exception(error))}"

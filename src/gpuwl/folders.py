@@ -13,3 +13,19 @@ def cache() -> Path:
 def state() -> Path:
     """Return the folder for what describes running things (`~/.local/state/gpuwl`); not created."""
     return platformdirs.user_state_path("gpuwl")
+
+
+def make(folder: Path) -> None:
+    """Make a folder of our own, and the parents that it lacks, closed to others.
+
+    Whatever the umask is: who may write to a parent may put another folder in the place of ours.
+    Raises OSError where it cannot be made, or where something else has its name.
+    """
+    try:
+        folder.mkdir(mode=0o700)
+    except FileNotFoundError:
+        make(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise

@@ -213,7 +213,7 @@ def opened(cluster: "ReadOnlyCluster", local_name: str | None) -> Iterator[Journ
             stack.enter_context(locking.target_held(cluster.server))
             path = _path(cluster)
             with _explained(path):
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folders.make(path.parent)
         stack.enter_context(_held(path, cluster.server))
         journal = Journal(path, cluster.server, durable=not local_name)
         _load(journal)

@@ -80,7 +80,7 @@ def target_held(server: str) -> Iterator[None]:
     path = folders.state() / ".locks" / f"target-{_key(server)}.lock"
     with contextlib.ExitStack() as stack:
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folders.make(path.parent)
             stack.enter_context(held(path, f"the cluster at {server}"))
         except OSError as error:
             raise SetupError(

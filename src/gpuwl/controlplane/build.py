@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpuwl import folders
 from gpuwl.controlplane import binarycache, cachewriter, gotoolchain
 from gpuwl.controlplane.cachewriter import Say, Ticker
 from gpuwl.controlplane.gorun import GoCommand
@@ -93,7 +94,7 @@ def discard_caches(say: Say) -> None:
 
 def _check_room(what: Recipe, scratch: Path) -> None:
     """Ask for the room that is still missing: what a broken-off build left counts as there."""
-    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folders.make(scratch)
     free = shutil.disk_usage(scratch).free
     if free >= what.room or free + cachewriter.size_of(scratch) >= what.room:
         return

@@ -12,6 +12,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwl import folders
 from gpuwl.controlplane import binarycache, cachewriter, download
 from gpuwl.controlplane.cachewriter import Say, Ticker
 from gpuwl.controlplane.download import DownloadError, Limits
@@ -65,7 +66,7 @@ def fetch(version: str, into: Path, say: Say, limits: Limits | None = None) -> N
     download.check_reachable([_base(_KUBERNETES), _base(_ETCD)], limits)
     wanted = [*_kubernetes(version, platform, limits), _etcd(version, platform, limits)]
     kept = cachewriter.scratch() / "downloads" / f"{version}-{platform}"
-    kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folders.make(kept)
     tick = Ticker(say)
     for one in wanted:
         download.file(one.url, kept / one.name, one.sha256, tick, limits)
