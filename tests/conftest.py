@@ -1,5 +1,6 @@
 """A real local control plane for the session, and the installed programs as witnesses."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -131,6 +132,23 @@ def gpuwl(control_plane: plane.Plane, root: Path) -> Run:
 def kubectl(control_plane: plane.Plane, tmp_path: Path) -> Run:
     """Run kubectl, the independent witness, on the session's control plane."""
     return program("kubectl", KUBECONFIG=str(control_plane.kubeconfig), HOME=str(tmp_path))
+
+
+@contextlib.contextmanager
+def mounted(place: Path, options: str) -> Iterator[Path]:
+    """Mount a tmpfs with these options at a new folder; skips where that is not allowed."""
+    mount, umount = shutil.which("mount"), shutil.which("umount")
+    if not mount or not umount:
+        pytest.skip("no mount and umount here")
+    place.mkdir()
+    command = [mount, "-t", "tmpfs", "-o", options, "gpuwl-test", str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no tmpfs may be mounted here: {done.stderr.strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run([umount, str(place)], check=True)
 
 
 def program(name: str, **variables: str) -> Run:

@@ -6,14 +6,13 @@ each time, until a run gets through; once space is short, once file names (inode
 """
 
 import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from tests.cluster.test_reset import make_namespace, seen
+from tests.conftest import mounted
 
 from gpuwl.cli import entry
 from gpuwl.cluster import Cluster
@@ -66,18 +65,8 @@ class Disk:
 @pytest.fixture(params=["space", "inodes"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
     """A tmpfs of 1 MiB and 100 inodes."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    mount, umount = shutil.which("mount"), shutil.which("umount")
-    if not mount or not umount:
-        pytest.skip("no mount and umount here")
-    options = f"size={SIZE},nr_inodes={INODES},mode=0700"
-    command = [mount, "-t", "tmpfs", "-o", options, "gpuwl-test", str(path)]
-    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no tmpfs may be mounted here: {mounted.stderr.strip()}")
-    yield Disk(path, inodes=request.param == "inodes")
-    subprocess.run([umount, path], check=True)
+    with mounted(tmp_path / "disk", f"size={SIZE},nr_inodes={INODES},mode=0700") as path:
+        yield Disk(path, inodes=request.param == "inodes")
 
 
 @dataclass

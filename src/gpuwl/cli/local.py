@@ -159,7 +159,7 @@ def show_binaries(app: App) -> int:
     from gpuwl.errors import SetupError
 
     app.command = "local binaries"
-    found = binaries.find(localplane.version_of(app))
+    found = binaries.find(localplane.version_of(app), localplane.source_of(app))
     if found is None:
         raise SetupError("no binaries are here yet", hint="gpuwl local fetch")
     described = binaries.describe(found)
@@ -171,6 +171,9 @@ def show_binaries(app: App) -> int:
     app.reporter.result(f"Kubernetes {found.version} from {found.source}: {found.folder}")
     rows = [(one.name, one.version, one.origin, f"sha256:{one.sha256}") for one in described]
     app.reporter.table(("binary", "version", "origin", "digest"), rows)
+    for one in described:
+        if not one.intact:
+            app.reporter.warn(f"{one.path} is not what came into the cache; gpuwl local clean")
     return 0
 
 
@@ -184,6 +187,8 @@ def fetch(app: App, bundle: Path | None, source_file: Path | None) -> int:
     """Get the binaries without starting anything; pack or unpack them for another machine."""
     if bundle and source_file:
         raise click.UsageError("--bundle and --from exclude each other")
+    if source_file and localplane.source_of(app):
+        raise click.UsageError("--from and --source (GPUWL_SOURCE) exclude each other")
     app.command = "local fetch"
     with app.reporter.moving("looking for the binaries"):
         found = localplane.fetch(app, bundle, source_file)

@@ -8,7 +8,7 @@ from gpuwl.errors import GpuwlError, SetupError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuwl.controlplane.binaries import Binaries
+    from gpuwl.controlplane.binaries import Binaries, Source
     from gpuwl.controlplane.inspection import Described
     from gpuwl.controlplane.plane import Up
 
@@ -27,7 +27,7 @@ def ensure_up(app: App, reason: str, **more: Any) -> "Up":  # noqa: ANN401 - ens
         up = plane.ensure_up(
             name,
             version=_option(app, "kubernetes_version"),
-            source=_option(app, "source"),
+            source=source_of(app),
             say=reporter.progress,
             **more,
         )
@@ -78,14 +78,22 @@ def version_of(app: App) -> str | None:
     return version
 
 
+def source_of(app: App) -> "Source | None":
+    """Return the way to get binaries that the options force, None for any."""
+    source: Source | None = _option(app, "source")
+    return source
+
+
 def fetch(app: App, bundle_to: "Path | None", bundle_from: "Path | None") -> "Binaries":
     """Return binaries that are here now: obtained, unpacked from a bundle, or packed into one."""
     from gpuwl.controlplane import binaries, bundle
 
     say = app.reporter.progress
     if bundle_from:
-        return bundle.unpack(bundle_from, say)
-    found = binaries.obtain(version_of(app), source=_option(app, "source"), say=say)
+        return bundle.unpack(bundle_from, say, version_of(app))
+    if bundle_to:
+        bundle.check_place(bundle_to)
+    found = binaries.obtain(version_of(app), source=source_of(app), say=say)
     if bundle_to:
         bundle.pack(found, bundle_to, say)
     return found

@@ -50,17 +50,18 @@ class Binaries:
         return self.folder / "kube-scheduler"
 
 
-def find(version: str | None = None) -> Binaries | None:
+def find(version: str | None = None, source: Source | None = None) -> Binaries | None:
     """Return the binaries that are there already (GPUWL_ASSETS, then the cache), else None.
 
     `version` is a Kubernetes version (`1.37.2`, a leading v is allowed); None takes whatever
-    GPUWL_ASSETS holds, and DEFAULT_VERSION from the cache. Raises SetupError for a GPUWL_ASSETS
+    GPUWL_ASSETS holds, and DEFAULT_VERSION from the cache. With a `source` GPUWL_ASSETS is passed
+    over, and of the cache only what came that way counts. Raises SetupError for a GPUWL_ASSETS
     that is incomplete, mixed or of another version, InputError for what is no version.
     """
     wanted = None if version is None else binarycache.parse_version(version)
-    if os.environ.get("GPUWL_ASSETS"):
+    if os.environ.get("GPUWL_ASSETS") and source is None:
         return _assets(Path(os.environ["GPUWL_ASSETS"]), wanted)
-    folder = binarycache.find(wanted or DEFAULT_VERSION)
+    folder = binarycache.find(wanted or DEFAULT_VERSION, source)
     return Binaries(wanted or DEFAULT_VERSION, "cache", folder) if folder else None
 
 

@@ -77,20 +77,29 @@ def _member(name: str, size: int, mode: int) -> tarfile.TarInfo:
     return member
 
 
-def unpack(file: Path, say: Say) -> Binaries:
+def check_place(file: Path) -> None:
+    """Raise SetupError where no archive can be written to `file`; asked before 200 MB are fetched."""
+    if file.is_dir() or not file.parent.is_dir():
+        what = "a folder is there" if file.is_dir() else f"there is no folder {file.parent}"
+        raise SetupError(f"{file} cannot be written: {what}")
+
+
+def unpack(file: Path, say: Say, version: str | None = None) -> Binaries:
     """Check an archive and put its binaries into the cache; return them from there.
 
     No name in the archive ever becomes a path: the four expected ones are copied, anything else
     is refused. A version that is in the cache already is left as it is once the archive has been
     checked against its manifest. Raises InputError for a file that is no such archive, is damaged,
-    or is for another platform; SetupError where the cache cannot be written.
+    is for another platform or holds another Kubernetes than `version`; SetupError where the cache
+    cannot be written.
     """
     if not file.is_file():
         raise InputError(f"there is no file {file}")
+    wanted = None if version is None else binarycache.parse_version(version)
     with cachewriter.writing(f"unpacking {file.name}", say) as announce:
         cachewriter.discard_leftovers()
         with cachewriter.staging() as folder:
-            manifest = _read(file, folder, announce)
+            manifest = _read(file, folder, wanted, announce)
             announce("checking the binaries")
             place = binarycache.find(manifest.version, "bundle") or cachewriter.publish(
                 folder, manifest.version, "bundle"
@@ -98,10 +107,10 @@ def unpack(file: Path, say: Say) -> Binaries:
     return Binaries(manifest.version, "bundle", place)
 
 
-def _read(file: Path, folder: Path, say: Say) -> Manifest:
+def _read(file: Path, folder: Path, wanted: str | None, say: Say) -> Manifest:
     try:
         with tarfile.open(file, "r:*") as archive:
-            manifest = _manifest(file, archive)
+            manifest = _manifest(file, archive, wanted)
             for name in NAMES:
                 say(f"unpacking {name}")
                 _copy(file, archive, manifest, folder / name)
@@ -109,6 +118,8 @@ def _read(file: Path, folder: Path, say: Say) -> Manifest:
                 raise _refused(file, f"it also holds {extra.name!r}")
             _read_to_the_end(archive)
     except _DAMAGED as error:
+        if isinstance(error, OSError) and error.errno:
+            raise  # a full disk, which is not the archive's fault
         raise _refused(file, str(error) or type(error).__name__) from error
     return manifest
 
@@ -138,13 +149,15 @@ def _next(file: Path, archive: tarfile.TarFile, name: str, most: int) -> IO[byte
     return content
 
 
-def _manifest(file: Path, archive: tarfile.TarFile) -> Manifest:
+def _manifest(file: Path, archive: tarfile.TarFile, wanted: str | None) -> Manifest:
     manifest = Manifest.from_json(_next(file, archive, MANIFEST, _MANIFEST_LIMIT).read())
     binarycache.parse_version(manifest.version)
     if manifest.platform != binarycache.platform():
         raise InputError(
             f"{file} is for {manifest.platform}, and this machine is {binarycache.platform()}"
         )
+    if wanted not in {None, manifest.version}:
+        raise InputError(f"{file} holds Kubernetes {manifest.version}, and {wanted} was asked for")
     return manifest
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import filelock
 
+from gpuwl import folders
 from gpuwl.controlplane import binarycache, inspection
 from gpuwl.controlplane.binarycache import NAMES
 from gpuwl.errors import SetupError
@@ -32,15 +33,17 @@ def writing(doing: str, say: Say) -> Iterator[Say]:
     """Hold the cache's one lock, and yield a `say` that whoever waits for it hears as well.
 
     `doing` is what the holder does (`building Kubernetes 1.37.2`). The lock is the kernel's and
-    goes with its process, however that ends. Raises SetupError where the cache cannot be written.
+    goes with its process, however that ends. Raises SetupError where the cache cannot be written,
+    in the body too.
     """
     store = binarycache.store()
     with _explained(store):
-        store.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folders.make(store)
         lock = filelock.FileLock(store / LOCK)
         _wait(lock, store / HOLDER, say)
     try:
-        yield _announcer(store / HOLDER, doing, say)
+        with _explained(store):
+            yield _announcer(store / HOLDER, doing, say)
     finally:
         with suppress(OSError):
             (store / HOLDER).unlink()
@@ -115,7 +118,7 @@ def publish(folder: Path, version: str, origin: str) -> Path:
     for path in [*folder.iterdir(), folder]:
         _sync(path)
     final = binarycache.place(version, origin)
-    final.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folders.make(final.parent)
     shutil.rmtree(final, ignore_errors=True)  # only ever a damaged one: whole ones are used
     folder.rename(final)
     _sync(final.parent)

@@ -64,7 +64,7 @@ def check_reachable(urls: Sequence[str], limits: Limits) -> None:
     In threads that nobody waits for: a resolver without a network can hang for half a minute, and
     getaddrinfo takes no timeout. With a proxy in the environment, the proxy is what must answer.
     """
-    answers: queue.Queue[tuple[Peer, OSError | None]] = queue.Queue()
+    answers: queue.Queue[tuple[Peer, Exception | None]] = queue.Queue()
     waiting = {_peer(url) for url in urls}
     for peer in waiting:
         threading.Thread(target=_connect, args=(peer, limits.connect, answers), daemon=True).start()
@@ -81,21 +81,29 @@ def check_reachable(urls: Sequence[str], limits: Limits) -> None:
 
 
 def _connect(
-    peer: Peer, seconds: float, answers: "queue.Queue[tuple[Peer, OSError | None]]"
+    peer: Peer, seconds: float, answers: "queue.Queue[tuple[Peer, Exception | None]]"
 ) -> None:
     try:
         socket.create_connection(peer, timeout=seconds).close()
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter for what cannot be a host's name
         answers.put((peer, error))
     else:
         answers.put((peer, None))
 
 
 def _peer(url: str) -> Peer:
-    parts = urlsplit(_proxy(url) or url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise DownloadError(f"{url!r} is not an http or https address")
-    return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        parts = urlsplit(_proxy(url) or url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:  # unbalanced brackets, a port that is no number
+        raise _not_an_address(url, str(error)) from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise _not_an_address(url, "scheme or host is missing")
+    return host, port or (443 if parts.scheme == "https" else 80)
+
+
+def _not_an_address(url: str, why: str) -> DownloadError:
+    return DownloadError(f"{url!r} is not an http or https address", details=[why])
 
 
 def _proxy(url: str) -> str | None:

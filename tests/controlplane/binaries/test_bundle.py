@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.conftest import mounted, program
 
 from gpuwl.controlplane import binaries, binarycache, bundle, inspection
 from gpuwl.controlplane.binarycache import NAMES, Manifest
@@ -82,6 +83,41 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left(
     with pytest.raises(SetupError, match="cannot be written"):
         bundle.pack(found(folder), folder, said.append)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["programs"]
+
+
+@pytest.mark.parametrize("place", ["no such folder/file", "programs"])
+def test_a_place_that_cannot_be_written_is_known_before_anything_is_fetched(
+    folder: Path, tmp_path: Path, place: str
+) -> None:
+    run = program("gpuwl", GPUWL_ASSETS=str(tmp_path))
+    done = run("local", "fetch", "--bundle", str(tmp_path / place))
+    assert done.returncode == 3
+    assert done.stderr.startswith(f"error: {tmp_path / place} cannot be written: ")
+
+
+def test_an_archive_of_another_version_than_asked_for_is_refused(
+    tmp_path: Path, good: dict[str, bytes]
+) -> None:
+    file = write(tmp_path / "file", good)
+    run = program("gpuwl")
+    done = run("local", "fetch", "--from", str(file), "--kubernetes-version", "1.37.2")
+    assert done.returncode == 2
+    assert f"error: {file} holds Kubernetes 1.30.1, and 1.37.2 was asked for\n" in done.stderr
+    assert binarycache.find("1.30.1") is None
+    done = run("local", "fetch", "--from", str(file), "--source", "build")
+    assert done.returncode == 2
+    assert "--from and --source (GPUWL_SOURCE) exclude each other" in done.stderr
+
+
+def test_a_full_disk_is_not_the_archives_fault(
+    tmp_path: Path, good: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "file", good | {"etcd": bytes(1 << 20)})
+    with mounted(tmp_path / "small", "size=256k") as place:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(place))
+        with pytest.raises(SetupError, match=r"the cache folder .* cannot be written") as caught:
+            bundle.unpack(file, lambda _: None)
+    assert "No space left on device" in caught.value.details[0]
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])

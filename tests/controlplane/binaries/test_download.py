@@ -286,10 +286,20 @@ def test_a_resolver_that_hangs_costs_no_more_than_the_limit(
     release.set()
 
 
-@pytest.mark.parametrize("url", ["ftp://example.invalid", "/a/path", "https://"])
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://example.invalid", "/a/path", "https://", "http://[", "http://a:99999", "http://a:b"],
+)
 def test_an_address_that_is_none_is_said(url: str) -> None:
     with pytest.raises(DownloadError, match="is not an http or https address"):
         download.check_reachable([url], LIMITS)
+
+
+def test_what_cannot_be_the_name_of_a_host_is_said_at_once() -> None:
+    began = time.monotonic()
+    with pytest.raises(DownloadError, match="cannot be reached"):
+        download.check_reachable([f"http://{'a' * 70}.invalid"], Limits(connect=30))
+    assert time.monotonic() - began < 5
 
 
 def test_a_proxy_in_the_environment_is_used(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.conftest import mounted, program
 
 from gpuwl.controlplane import (
     acquire,
@@ -371,6 +372,33 @@ def test_a_version_without_module_files_can_only_be_downloaded(
     assert any("does not exist (HTTP 404)" in line for line in caught.value.details)
     assert any("cannot be built here, only downloaded" in line for line in caught.value.details)
     assert caught.value.hint == "versions that can be built: 1.37.2, 1.36.3"
+
+
+def test_the_binaries_that_are_shown_are_those_of_the_source_that_is_asked_for(
+    real: binaries.Binaries, cached: Path
+) -> None:
+    run = program("gpuwl", GPUWL_ASSETS=str(real.folder))
+    assert " from assets: " in run("local", "binaries").stdout
+    assert str(cached) in run("local", "binaries", "--source", "build").stdout
+    assert run("local", "binaries", "--source", "download").returncode == 3
+
+
+def test_a_binary_that_was_changed_in_the_cache_is_named(cached: Path) -> None:
+    changed = cached / "etcd"
+    changed.write_bytes(b"#" * changed.stat().st_size)
+    done = program("gpuwl")("local", "binaries")
+    assert done.returncode == 0
+    assert done.stderr == f"warning: {changed} is not what came into the cache; gpuwl local clean\n"
+
+
+def test_a_download_onto_a_full_disk_is_said(
+    mirror: "Server", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mounted(tmp_path / "small", "size=1m") as place:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(place))
+        with pytest.raises(SetupError, match=r"the cache folder .* cannot be written") as caught:
+            binaries.obtain(source="download", say=lambda _: None)
+    assert "No space left on device" in caught.value.details[0]
 
 
 def test_a_cache_that_cannot_be_written_is_said(
