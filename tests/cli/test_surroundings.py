@@ -1,13 +1,12 @@
 """Roots that cannot be written, the checker in process, a control plane that does not start."""
 
-import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.conftest import Run, program
+from tests.conftest import Run, mounted, program
 
 from gpuwl import checkfile, paths
 from gpuwl.cluster import Cluster
@@ -25,21 +24,61 @@ def file_in_the_way(tmp_path: Path) -> Path:
 @pytest.fixture
 def read_only(tmp_path: Path) -> Iterator[Path]:
     """A file system that cannot be written, not even by root."""
-    place = tmp_path / "read-only"
-    place.mkdir()
-    mounted = subprocess.run(
-        [shutil.which("mount") or "mount", "-t", "tmpfs", "-o", "ro,size=64k", "none", str(place)],
-        capture_output=True,
-        check=False,
+    with mounted(tmp_path / "read-only", "ro,size=64k") as place:
+        yield place
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Path]:
+    """A disk that has room for a folder's name, and for nothing in a file."""
+    with mounted(tmp_path / "full", "size=4k") as place:
+        (place / "filler").write_bytes(bytes(4096))
+        yield place
+
+
+@pytest.fixture
+def too_long(tmp_path: Path) -> Path:
+    return tmp_path / ("x" * 300)
+
+
+@pytest.mark.cluster
+def test_a_state_folder_on_a_full_disk(full: Path, root: Path, found_binaries: Binaries) -> None:
+    done = program("gpuwl", XDG_STATE_HOME=str(full))(
+        "run", "--all", "--local", "--root", str(root)
     )
-    if mounted.returncode:
-        pytest.skip("mounting takes rights that this user lacks")
-    yield place
-    subprocess.run([shutil.which("umount") or "umount", str(place)], check=True)
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.splitlines()[-2:] == [
+        "error: cannot write: No space left on device",
+        f"hint: make room where {full}/gpuwl is, or set XDG_STATE_HOME to another folder",
+    ]
+    assert not list((full / "gpuwl").glob("default*"))
+
+
+@pytest.mark.cluster
+def test_a_state_folder_with_a_colon_in_its_path(tmp_path: Path, found_binaries: Binaries) -> None:
+    done = program("gpuwl", XDG_STATE_HOME=str(tmp_path / "a:b"))("local", "up")
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-2].endswith(
+        "a colon in its path ends the name of a kubeconfig"
+    )
+
+
+@pytest.mark.cluster
+def test_what_is_made_is_closed_whatever_the_umask(
+    tmp_path: Path, found_binaries: Binaries
+) -> None:
+    run = program("gpuwl", XDG_STATE_HOME=str(tmp_path / "new/state"))
+    try:
+        assert run("local", "up", umask=0).returncode == 0
+        modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").rglob("*")}
+        assert modes == {0o600, 0o700}
+        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    finally:
+        assert run("local", "down").returncode == 0
 
 
 @pytest.mark.parametrize("command", ["run --all --local", "local up"])
-@pytest.mark.parametrize("obstacle", ["file_in_the_way", "read_only"])
+@pytest.mark.parametrize("obstacle", ["file_in_the_way", "read_only", "too_long"])
 def test_a_state_folder_that_cannot_be_written(
     command: str, obstacle: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

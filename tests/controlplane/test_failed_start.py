@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.conftest import program
 from tests.controlplane.support import UP, processes_in, silent
 
 from gpuwl.controlplane import boot, nodes, plane, ports, start, state, status, teardown
@@ -53,11 +54,26 @@ def test_a_component_that_dies_is_reported_with_its_last_lines(
     _assert_only_logs_stay(name, error)
 
 
+def test_a_component_that_panics_is_quoted_with_why_and_not_with_its_stack(
+    name: str, tmp_path: Path, found_binaries: Binaries
+) -> None:
+    stack = "goroutine 1 [running]:; main.a();\t/a.go:1 +0x1; main.b();\t/b.go:2 +0x2; main.c()"
+    script = "echo before; echo panic: no space left; printf '%s\\n' '" + stack.replace(";", "' '")
+    error = attempt(name, broken(tmp_path, found_binaries, "etcd", f"{script}'; exit 2"))
+    assert error.details[0] == "panic: no space left"
+    assert len(error.details) == boot.LAST_LINES
+
+
 def _assert_only_logs_stay(name: str, error: SetupError) -> None:
     left = {entry.suffix for entry in state.folder(name).iterdir()}
     assert left <= {".log", ""}
     found = status.status(name)
     assert (found.phase, found.message) == ("failed", error.message)
+    reasons = {part.reason for part in found.components}
+    assert reasons <= {"ended with the start that failed", "not started"}
+    shown = program("gpuwl")("local", "status", "--name", name).stdout
+    assert "failed" in shown
+    assert "None" not in shown
     assert teardown.sweep() == []
     assert state.folder(name).exists()
 

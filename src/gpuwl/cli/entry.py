@@ -27,9 +27,14 @@ UNUSABLE = frozenset(
         errno.EDQUOT,
         errno.ENOTDIR,
         errno.EEXIST,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
     }
 )
 """What a folder answers that cannot be written, or that is none."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""What a full disk answers, to a write without saying which file that was."""
 
 
 def call(arguments: Sequence[str]) -> int:
@@ -125,6 +130,9 @@ def _unusable_folder(error: OSError) -> SetupError | None:
     """
     from gpuwl import folders
 
+    if error.errno in FULL and error.filename is None:
+        hint = f"make room where {folders.state()} is, or set XDG_STATE_HOME to another folder"
+        return SetupError(f"cannot write: {error.strerror}", hint=hint)
     path = Path(error.filename) if isinstance(error.filename, str) else Path()
     own = {"XDG_STATE_HOME": folders.state(), "XDG_CACHE_HOME": folders.cache()}
     for variable, folder in own.items():

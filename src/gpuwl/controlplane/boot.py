@@ -15,6 +15,8 @@ LONGEST_SECONDS = 300.0
 """How long a start may go on moving without getting there."""
 LAST_LINES = 5
 TAIL_BYTES = 65536
+PANICS = ("panic: ", "fatal error: ")
+"""How Go's runtime begins its last words."""
 
 
 class PortTakenError(Exception):
@@ -105,11 +107,16 @@ class Boot:
 
 
 def last_lines(log: Path, count: int = LAST_LINES) -> list[str]:
-    """Return the last lines of a log that say something, oldest first; empty without a log."""
+    """Return the last lines of a log that say something, oldest first; empty without a log.
+
+    Where a Go program panicked, these are the lines that say why, and not the stack below them.
+    """
     try:
         with log.open("rb") as stream:
             stream.seek(max(0, stream.seek(0, 2) - TAIL_BYTES))
             text = stream.read().decode(errors="replace")
     except OSError:
         return []
-    return [line for line in text.splitlines() if line.strip()][-count:]
+    lines = [line for line in text.splitlines() if line.strip()]
+    panics = [place for place, line in enumerate(lines) if line.startswith(PANICS)]
+    return lines[panics[-1] :][:count] if panics else lines[-count:]

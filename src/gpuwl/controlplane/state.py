@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwl import folders, waiting
-from gpuwl.errors import InputError
+from gpuwl.errors import InputError, SetupError
 
 DEFAULT_NAME = "default"
 
@@ -115,9 +115,17 @@ def failure(name: str) -> str | None:
 
 
 def create(name: str) -> Path:
-    """Make the empty folder of a start, closed to others, with the gate in it."""
+    """Make the empty folder of a start, closed to others, with the gate in it.
+
+    Raises SetupError where KUBECONFIG could not name what is in it.
+    """
     made = folder(name)
-    folders.state().mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.pathsep in str(made):
+        raise SetupError(
+            f"no control plane can be in {made}: a colon in its path ends the name of a kubeconfig",
+            hint="set XDG_STATE_HOME to a folder without one",
+        )
+    folders.make(folders.state())
     made.mkdir(mode=0o700)
     (made / GATE).touch(mode=0o600)
     return made
@@ -134,7 +142,7 @@ def locked(
     second of a start.
     """
     path = folder(name).with_name(f".{name}.lock")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folders.make(path.parent)
     descriptor = _acquire(path)
     if descriptor is None and wait:
         on_wait()

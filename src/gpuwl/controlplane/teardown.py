@@ -87,14 +87,14 @@ def _remove(folder: Path) -> None:
 
 
 def _keep_logs(folder: Path, reason: str) -> None:
-    marker = folder / state.FAILURE
-    marker.touch(mode=0o600)
-    marker.write_text(reason + "\n")
     for entry in folder.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)
-        elif entry.suffix != ".log" and entry.name != state.FAILURE:
+        elif entry.suffix != ".log":
             entry.unlink(missing_ok=True)
+    marker = folder / state.FAILURE  # last: a full disk has room for it only now
+    marker.touch(mode=0o600)
+    marker.write_text(reason + "\n")
 
 
 @contextlib.contextmanager
