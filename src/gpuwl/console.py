@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 QUIET_INTERVAL = 15.0
 """Seconds between two lines of one stage where no terminal shows a moving one."""
+SHARE = re.compile(r"([\d,]+) of (?:at most )?([\d,]+) ")
+"""How a line of progress says how much of how much is done: `933 of 5,000 nodes`."""
+BAR_WIDTH = 24
 
 
 class Reporter:
@@ -93,7 +96,7 @@ class Reporter:
         if self._quiet:
             return
         if self._status is not None:
-            self._status.update(_plain(text))
+            self._status.update(_moving(text))
             return
         now, stage = time.monotonic(), re.split(r"[\d:]", text, maxsplit=1)[0]
         if stage != self._stage or now - self._last_progress >= QUIET_INTERVAL:
@@ -161,6 +164,20 @@ def _console(stream: TextIO) -> "Console":
     from rich.console import Console
 
     return Console(file=stream)
+
+
+def _moving(text: str) -> Any:  # noqa: ANN401 - rich's own type, imported late
+    """Return a line of progress, with a bar behind it where it says how much of how much is done."""
+    share = SHARE.search(text)
+    if share is None:
+        return _plain(text)
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    done, total = (int(number.replace(",", "")) for number in share.groups())
+    line = Table.grid(padding=(0, 1))
+    line.add_row(_plain(text), ProgressBar(total=total, completed=done, width=BAR_WIDTH))
+    return line
 
 
 def _plain(text: str) -> Any:  # noqa: ANN401 - rich's own type, imported late

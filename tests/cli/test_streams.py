@@ -242,6 +242,21 @@ def test_a_terminal_without_colour(
     assert "\x1b[32m" not in shown
 
 
+def test_a_terminal_shows_a_bar_while_many_nodes_load(
+    terminal: tuple[int, int], environment: dict[str, str], tmp_path: Path
+) -> None:
+    nodes = [{"kind": "Node", "metadata": {"name": f"n{number}"}} for number in range(600)]
+    (tmp_path / "nodes.json").write_text(json.dumps({"kind": "List", "items": nodes}))
+    environment = {**environment, "TERM": "xterm", "GPUWL_NAME": "bar"}
+    try:
+        up = ["local", "up", "--nodes", str(tmp_path / "nodes.json")]
+        shown = on_terminal(terminal, up, environment)
+    finally:
+        subprocess.run([GPUWL, "local", "down"], env=environment, check=True)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    assert re.search(r"\d+ of 600 nodes +[━╸╺]{24}", plain)
+
+
 def on_terminal(
     terminal: tuple[int, int], arguments: list[str], environment: dict[str, str]
 ) -> str:
