@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.cluster.conftest import Done, Lab, make_pod
+from tests.faults.proxy import Proxy
 
 from gpuwl import journal, objects, paths, waiting
 from gpuwl.changes import Changes
@@ -161,18 +162,39 @@ def test_a_pod_that_somebody_deletes_while_it_waits(lab: Lab, cluster: Cluster) 
     assert "Pod job-container was deleted while it waited for the scheduler" in done.err
 
 
-def test_a_scheduler_that_says_nothing(
-    lab: Lab, control_plane: plane.Plane, cluster: Cluster
-) -> None:
+@pytest.fixture
+def suspended_scheduler(control_plane: plane.Plane) -> Iterator[process.Identity]:
+    """A scheduler that lives and says nothing."""
     record = process.read_record(process.record_path(control_plane.folder, "kube-scheduler"))
     assert record is not None
     os.kill(record.pid, signal.SIGSTOP)
+    yield record
+    os.kill(record.pid, signal.SIGCONT)
+
+
+SAID_NOTHING = "kube-scheduler has not said anything about it: does one run?"
+
+
+def test_a_scheduler_of_a_cluster_that_says_nothing(
+    lab: Lab, control_plane: plane.Plane, suspended_scheduler: process.Identity, tmp_path: Path
+) -> None:
+    proxy = Proxy(control_plane.kubeconfig)  # at its address nobody looks for a process of ours
     try:
-        done = lab("run", "--all", *SHORT)
+        kubeconfig = proxy.write_kubeconfig(tmp_path / "kubeconfig")
+        done = lab("run", "--all", "--kubeconfig", str(kubeconfig), *SHORT)
     finally:
-        os.kill(record.pid, signal.SIGCONT)
+        proxy.close()
     assert done.code == 4
-    assert "kube-scheduler has not said anything about it: does one run?" in done.err
+    assert SAID_NOTHING in done.err
+
+
+def test_a_suspended_scheduler_of_our_own_is_named(
+    lab: Lab, suspended_scheduler: process.Identity
+) -> None:
+    done = lab("run", "--all", *SHORT)
+    assert done.code == 3
+    assert "kube-scheduler of the local control plane tests does not run\n" in done.err
+    assert f"kill -CONT {suspended_scheduler.pid} lets it go on" in done.err
 
 
 def test_a_pod_that_a_finalizer_holds(lab: Lab, cluster: Cluster) -> None:

@@ -124,7 +124,7 @@ def test_a_script_that_does_not_end_is_stopped_with_what_it_started(
     found = told(quick, f"#!/bin/sh\nsleep 300 &\necho $! > {child}\nwait\n")
     assert time.monotonic() - began < 10
     assert "no answer within 0.3 s" in found["bin/check-config.sh"]
-    assert _is_gone(int(child.read_text()))
+    assert waiting.until(lambda: _is_gone(int(child.read_text())) or None, seconds=5)
 
 
 def test_what_a_script_leaves_running_is_stopped(attempt: Attempt, tmp_path: Path) -> None:
