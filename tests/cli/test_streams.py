@@ -216,6 +216,25 @@ def test_a_stream_that_the_caller_closed(
         assert (root / name).read_text() == content
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_verdict_that_nobody_could_read_is_none(
+    output: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    dump = tmp_path / "nodes.json"
+    dump.write_text('{"kind": "Node", "metadata": {"name": "a"}}')
+    line = f'exec "$0" check --output {output} "$1" >&-'
+    done = subprocess.run(
+        ["/bin/sh", "-c", line, GPUWL, dump],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == ("error: standard output is closed: the verdict could not be written\n")
+
+
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
     ours, theirs = pty.openpty()

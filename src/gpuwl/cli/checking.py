@@ -6,6 +6,7 @@ import click
 
 from gpuwl.cli.app import App
 from gpuwl.cli.options import shared
+from gpuwl.errors import InputError
 
 
 @click.command()
@@ -36,6 +37,8 @@ def check(
 def _judge(app: App, file: str, accept: tuple[str, ...], ignore: tuple[str, ...]) -> int:
     from gpuwl import checker
 
+    if sys.__stdout__ is None:  # the caller closed it, and what stands in for it leads nowhere
+        raise InputError("standard output is closed: the verdict could not be written")
     arguments = ["--output", app.settings.output]
     arguments += [word for pattern in accept for word in ("--accept", pattern)]
     arguments += [word for pattern in ignore for word in ("--ignore", pattern)]
