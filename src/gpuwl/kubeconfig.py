@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -82,10 +83,33 @@ def _load(credentials: Credentials, path: str, context: str | None) -> None:
             decoded = Path(getattr(configuration, attribute) or "/")
             if decoded.is_relative_to(folder):
                 setattr(configuration, attribute, credentials.keep(decoded))
+    _check_files(configuration)
     name = loader.current_context["context"].get("user")
     entry = merger.config["users"].get_with_name(name, safe=True)
     if entry:
         credentials.impersonation = _impersonation(entry.value.get("user") or {})
+
+
+def _check_files(configuration: Configuration) -> None:
+    """Refuse certificates and keys that cannot be read: else each request fails like a lost line."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority, certificate = configuration.ssl_ca_cert, configuration.cert_file
+    if authority:
+        with _readable("certificate authority of its cluster"):
+            context.load_verify_locations(authority)
+    if certificate:
+        with _readable("client certificate and key of its user"):
+            # without a password OpenSSL would ask for one on the terminal
+            context.load_cert_chain(certificate, configuration.key_file, password="")
+
+
+@contextlib.contextmanager
+def _readable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except ssl.SSLError as error:
+        words = error.reason or "encrypted, or not in PEM form"
+        raise ConfigException(f"the {what} cannot be used: {words}") from None
 
 
 def _current_context(merger: KubeConfigMerger) -> str:

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 import yaml
+from cryptography.hazmat.primitives import serialization
 
 from gpuwl import kubeconfig
+from gpuwl.controlplane import credentials
 from gpuwl.errors import SetupError
 
 
@@ -96,3 +98,43 @@ def test_another_identity_is_acted_as(made: Any) -> None:
 def test_nobody_else_is_acted_as_where_none_is_named(made: Any) -> None:
     groups = {"as-groups": ["dev"]}  # kubectl passes them over as well
     assert loaded(made("a", current="a", **groups)).impersonation == []
+
+
+PAIR = credentials.Authority().client("somebody", "some")
+OTHER = credentials.Authority().client("somebody", "some")
+_PEM_KEY = serialization.load_pem_private_key(PAIR.key, None)
+ENCRYPTED = _PEM_KEY.private_bytes(
+    serialization.Encoding.PEM,
+    serialization.PrivateFormat.PKCS8,
+    serialization.BestAvailableEncryption(b"password"),
+)
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key"),
+    [
+        (PAIR.certificate, b"no key"),
+        (b"no certificate", PAIR.key),
+        (PAIR.certificate, OTHER.key),
+        (PAIR.certificate, ENCRYPTED),
+        (PAIR.certificate, b""),
+    ],
+    ids=["no-key", "no-certificate", "key-of-another", "encrypted", "empty"],
+)
+def test_an_identity_that_cannot_be_used(
+    made: Any, tmp_path: Path, certificate: bytes, key: bytes
+) -> None:
+    (tmp_path / "certificate").write_bytes(certificate)
+    (tmp_path / "key").write_bytes(key)
+    files = {"client-certificate": "certificate", "client-key": "key"}
+    with pytest.raises(SetupError, match="client certificate and key of its user cannot be used"):
+        loaded(made("a", current="a", **{name: str(tmp_path / f) for name, f in files.items()}))
+
+
+def test_an_authority_that_is_no_certificate(made: Any) -> None:
+    path = Path(made("a", current="a"))
+    document = yaml.safe_load(path.read_text())
+    document["clusters"][0]["cluster"]["certificate-authority-data"] = "bm8gY2VydGlmaWNhdGU="
+    path.write_text(yaml.safe_dump(document))
+    with pytest.raises(SetupError, match="certificate authority of its cluster cannot be used"):
+        loaded(str(path))
