@@ -1,5 +1,6 @@
 """What a step may touch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +16,17 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Context:
-    """Cluster, files, the three nodes, and the limit of one wait in seconds."""
+    """Cluster, files, the three nodes, and the limit of one wait in seconds.
+
+    `warn` tells people, in one line, what does not stop a step and still is not to be missed.
+    """
 
     cluster: ReadOnlyCluster
     changes: Changes
     artifacts: Artifacts
     nodes: tuple[LabNode, LabNode, LabNode]
     timeout: float
+    warn: Callable[[str], None]
 
     def node(self, lab_node: LabNode) -> Object:
         """Read a node of the lab; SetupError where it went away."""

@@ -52,6 +52,13 @@ def test_step_8_needs_nothing_but_nodes(lab: Lab) -> None:
     done = lab("step", "8")
     assert done.code == 0, done.err
     assert (lab.root / "out/consistency.txt").read_text() == "OK=0\n"
+    assert re.search(
+        r"^warning: .*nodes\.json holds no node with the label ", done.err, re.MULTILINE
+    )
+
+
+def test_a_verdict_on_labelled_nodes_comes_without_a_warning(lab: Lab) -> None:
+    assert "warning" not in lab.run_all().err
 
 
 def test_the_hint_provides_what_is_missing(lab: Lab) -> None:

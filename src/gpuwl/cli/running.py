@@ -122,7 +122,8 @@ def _run_on(
 
     timeout = app.settings.timeout
     changes = Changes(connected.cluster, journal, timeout=timeout, own=connected.own)
-    ctx = Context(connected.cluster, changes, artifacts, lab_nodes(app.settings.lab_nodes), timeout)
+    nodes = lab_nodes(app.settings.lab_nodes)
+    ctx = Context(connected.cluster, changes, artifacts, nodes, timeout, app.reporter.warn)
     watching = progress.Watching(app.reporter)
     app.payload["steps"] = watching.documents
     Runner(ctx, watching, RunFile(artifacts, connected.record)).run(choose(STEPS, *span))

@@ -29,6 +29,8 @@ def run(ctx: Context) -> None:
             hint=f"run it by hand: {script} {dump}",
         )
     ctx.artifacts.write(OUTPUT, judged.output)
+    for line in judged.errors.splitlines():
+        ctx.warn(line.removeprefix("check-config: warning: "))
     if judged.code == 1:
         raise JudgedNegativeError(
             "label and advertised resource disagree on a node of this cluster",
