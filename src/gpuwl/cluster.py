@@ -216,6 +216,10 @@ class Cluster(ReadOnlyCluster):
             if error.status not in {404, 409}:
                 raise
 
+    def delete_all(self, path: str) -> None:
+        """Delete every object of a collection."""
+        self._call(Call("deletecollection", "DELETE", path))
+
 
 class _PassingError(Exception):
     """A failure after which the same request may succeed; `never_acted`: it did not take effect."""

@@ -2,8 +2,9 @@
 
 from gpuwl.names import NAMESPACE
 
-NODES = "/api/v1/nodes"
-NAMESPACES = "/api/v1/namespaces"
+CORE = "/api/v1"
+NODES = f"{CORE}/nodes"
+NAMESPACES = f"{CORE}/namespaces"
 THE_NAMESPACE = f"{NAMESPACES}/{NAMESPACE}"
 PODS = f"{THE_NAMESPACE}/pods"
 EVENTS = f"{THE_NAMESPACE}/events"

@@ -103,9 +103,20 @@ class Removal:
         self._journal.will_remove(THE_NAMESPACE, found)
         for pod in self.pods():
             self.pod(pod)
+        for collection in self._collections():  # else they come back with the next namespace
+            self._cluster.delete_all(collection)
         released = {**found, "spec": {"finalizers": []}}
         released["metadata"] = {"name": NAMESPACE, "uid": found["metadata"]["uid"]}
         self._cluster.replace(f"{paths.THE_NAMESPACE}/finalize", released)
+
+    def _collections(self) -> list[str]:
+        """Return the paths of what else of the core API a namespace may hold (API discovery)."""
+        kinds = self._cluster.get(paths.CORE)["resources"]
+        return [
+            f"{paths.THE_NAMESPACE}/{kind['name']}"
+            for kind in kinds
+            if kind["namespaced"] and "deletecollection" in kind["verbs"] and kind["name"] != "pods"
+        ]
 
 
 def _holders(namespace: Object) -> list[str]:

@@ -240,6 +240,16 @@ def namespace_terminating(client: Cluster) -> None:
     assert client.get(paths.THE_NAMESPACE)["metadata"]["deletionTimestamp"]
 
 
+@state("namespace with a quota being deleted", refused=(4, 5, 6, 7))
+def namespace_with_quota_terminating(client: Cluster) -> None:
+    hard = {"hard": {"pods": "0"}}
+    quota = {"metadata": {"name": "left-behind"}, "spec": hard}
+    client.create(f"{paths.THE_NAMESPACE}/resourcequotas", quota)
+    path = f"{paths.THE_NAMESPACE}/resourcequotas/left-behind/status"
+    client.merge_patch(path, {"status": {**hard, "used": {"pods": "0"}}})
+    namespace_terminating(client)
+
+
 @pytest.mark.parametrize("state", STATES, ids=str)
 def test_a_whole_run_reaches_the_same_bytes(state: State, lab: Lab, cluster: Cluster) -> None:
     assert lab("run", "--to", "7").code == 0
