@@ -16,7 +16,6 @@ from gpuwl.removal import Removal
 Object = dict[str, Any]
 
 CREATE_TRIES = 3
-FIELDS = ("capacity", "allocatable")
 
 
 class Changes:
@@ -124,7 +123,7 @@ def resource_changes(node: Object, lab_node: LabNode) -> list[Change]:
     """Return what advertising the lab's resource, and it alone, would change on a node."""
     return [
         Change(field, name, found.get(name), wanted.get(name))
-        for field in FIELDS
+        for field in objects.AMOUNTS
         for found in [objects.gpu_resources(node, field)]
         for wanted in [{lab_node.resource: lab_node.amount}]
         for name in sorted(found | wanted)

@@ -39,7 +39,7 @@ FOLDER = ".journal"
 LOCAL_FILE = "journal.json"
 CLUSTER_IDENTITY = f"{paths.NAMESPACES}/kube-system"
 THE_NAMESPACE = f"Namespace/{NAMESPACE}"
-_FIELDS = ("labels", "capacity", "allocatable")
+_FIELDS = ("labels", *objects.AMOUNTS)
 _THING = re.compile(rf"{re.escape(THE_NAMESPACE)}|Pod/[a-z0-9.-]+")
 MANAGER = "gpuwl"
 """The field manager of what we make: the server takes it from the user agent, up to the `/`."""

@@ -1,17 +1,15 @@
-"""The lab's names: nodes, resources, Pods, files. The label key and its values come from checker."""
+"""The lab's names: nodes, resources, Pods, files. What the checker needs too comes from there."""
 
 from dataclasses import dataclass
 
-from gpuwl.checker import CONTAINER, LABEL_KEY, VM_PASSTHROUGH, VM_VGPU
+from gpuwl.checker import CONTAINER, GPU, LABEL_KEY, PREFIX, VM_PASSTHROUGH, VM_VGPU
 
-__all__ = ["CONTAINER", "LABEL_KEY", "VM_PASSTHROUGH", "VM_VGPU"]
+__all__ = ["CONTAINER", "GPU", "LABEL_KEY", "PREFIX", "VM_PASSTHROUGH", "VM_VGPU"]
 
 NAMESPACE = "gpu-vm"
 IMAGE = "nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"
 CONTAINER_NAME = "cuda"
-PREFIX = "nvidia.com/"
 
-GPU = "nvidia.com/gpu"
 DEVICE_MODEL = "nvidia.com/GA102GL_A10"
 VGPU_PROFILE = "nvidia.com/NVIDIA_A10-12Q"
 

@@ -6,17 +6,19 @@ from gpuwl.names import LABEL_KEY, PREFIX
 
 Object = dict[str, Any]
 
+AMOUNTS = ("capacity", "allocatable")
+"""The fields of a node's status that hold its resources; the scheduler goes by the second."""
+
 
 def label_of(node: Object) -> str | None:
     """Return the value of the workload label, None where the node does not carry it."""
-    labels: dict[str, str] = node["metadata"].get("labels") or {}
-    return labels.get(LABEL_KEY)
+    return values(node, "labels").get(LABEL_KEY)
 
 
 def gpu_resources(node: Object, field: str = "allocatable") -> dict[str, str]:
     """Return the nvidia.com/ names of `status.allocatable` (or `capacity`) with their quantities."""
-    amounts: dict[str, str] = node.get("status", {}).get(field) or {}
-    return {name: amount for name, amount in amounts.items() if name.startswith(PREFIX)}
+    found = values(node, field)
+    return {name: amount for name, amount in found.items() if name.startswith(PREFIX)}
 
 
 def values(node: Object, field: str) -> dict[str, str]:

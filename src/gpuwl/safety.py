@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuwl import objects, paths
-from gpuwl.changes import FIELDS, label_changes, resource_changes
+from gpuwl.changes import label_changes, resource_changes
 from gpuwl.errors import ClusterError, SetupError
 from gpuwl.names import NODE_NAMES, LabNode
 
@@ -127,7 +127,7 @@ def _gpus(journal: "Journal", node: Object) -> list[str]:
     """Return a line where the node advertises GPUs that are not of our making."""
     amounts = {
         name: amount
-        for where in FIELDS
+        for where in objects.AMOUNTS
         for name, amount in objects.gpu_resources(node, where).items()
         if amount != "0" and not journal.set_by_us(node, where, name)
     }

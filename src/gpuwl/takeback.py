@@ -14,8 +14,7 @@ Object = dict[str, Any]
 
 CONFLICT = 409
 CONFLICT_TRIES = 5
-STATUS = ("capacity", "allocatable")
-PARTS = (STATUS, ("labels",))
+PARTS = (objects.AMOUNTS, ("labels",))
 """Fields of a node that are changed together: the status has a subresource of its own."""
 
 
@@ -98,7 +97,7 @@ class TakeBack:
         changed = [v for v in values if _current(found, v) != v.was]
         ours = [v for v in changed if _current(found, v) in v.ours]
         if ours:
-            path = paths.node(name) + ("/status" if ours[0].field in STATUS else "")
+            path = paths.node(name) + ("/status" if ours[0].field in objects.AMOUNTS else "")
             self._cluster.merge_patch(path, _patch(found, ours))
         moves = [Change(v.field, v.name, _current(found, v), v.was) for v in ours]
         self.undone += [Note(f"Node/{name}", str(move)) for move in moves]

@@ -7,7 +7,6 @@ from gpuwl.names import LabNode
 from gpuwl.step import Nodes, Step, Why
 
 OUTPUT = "out/03-resources.txt"
-FIELDS = ("capacity", "allocatable")
 
 
 def run(ctx: Context) -> None:
@@ -20,7 +19,7 @@ def run(ctx: Context) -> None:
 def _read_back(ctx: Context, node: LabNode) -> tuple[str, str, str]:
     """Return node, resource and amount; JudgedNegativeError where the node shows another."""
     found = ctx.node(node)
-    for field in FIELDS:
+    for field in objects.AMOUNTS:
         shown = objects.gpu_resources(found, field)
         if shown != {node.resource: node.amount}:
             raise JudgedNegativeError(

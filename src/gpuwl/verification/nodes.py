@@ -53,7 +53,7 @@ def _resources_of(attempt: Attempt, lab_node: LabNode) -> Findings:
         yield _gone(lab_node)
         return
     expected = {lab_node.resource: lab_node.amount}
-    for field in s3_resources.FIELDS:
+    for field in objects.AMOUNTS:
         found = objects.gpu_resources(node, field)
         if found != expected:
             what = f"node {lab_node.name}, nvidia.com/ names of status.{field}"
