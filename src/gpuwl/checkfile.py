@@ -1,6 +1,5 @@
 """Render check-config.sh: the checker as one file that needs a shell and Python 3.8, no gpuwl."""
 
-import sys
 from pathlib import Path
 
 from gpuwl.artifacts import Artifacts
@@ -62,7 +61,10 @@ exit 2
 
 
 def render() -> str:
-    """Return the text of check-config.sh, with the source of the checker in it."""
+    """Return the text of check-config.sh, with the source of the checker in it.
+
+    Raises ValueError where that source cannot be a here-document: too long, or with its end in it.
+    """
     source = _SOURCE.read_text(encoding="utf-8")
     if len(source.encode()) >= LARGEST_SOURCE:
         raise ValueError(f"checker.py must stay below {LARGEST_SOURCE} bytes")
@@ -77,7 +79,3 @@ def install(artifacts: Artifacts) -> Path:
     Raises SetupError where it cannot be written.
     """
     return artifacts.write(RELATIVE_PATH, render(), mode=MODE)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render())

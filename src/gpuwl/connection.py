@@ -1,7 +1,7 @@
 """From a chosen target to a cluster that answered and has the lab's nodes."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,7 +14,6 @@ from gpuwl.target import Choice
 if TYPE_CHECKING:
     from gpuwl.cluster import Cluster, ReadOnlyCluster
 
-Say = Callable[[str], None]
 Client = TypeVar("Client", bound="ReadOnlyCluster")
 
 LONGEST_REQUEST = 10.0

@@ -1,7 +1,6 @@
 """Which cluster a command works on: an option, the environment's kubeconfig, or our own."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,8 +8,6 @@ from gpuwl import locking
 from gpuwl.controlplane import process, state
 from gpuwl.errors import InputError, SetupError
 from gpuwl.settings import Settings
-
-Say = Callable[[str], None]
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 

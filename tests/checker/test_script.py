@@ -36,13 +36,6 @@ def test_committed_file_is_the_rendered_one() -> None:
     assert stat.S_IMODE(SCRIPT.stat().st_mode) == 0o755
 
 
-def test_module_prints_it() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "gpuwl.checkfile"], capture_output=True, check=True
-    )
-    assert done.stdout.decode() == checkfile.render()
-
-
 def test_installed_below_a_root(tmp_path: Path) -> None:
     path = checkfile.install(Artifacts(tmp_path))
     assert path == tmp_path / "bin" / "check-config.sh"

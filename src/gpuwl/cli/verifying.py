@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuwl.cli.app import App
+from gpuwl.cli.app import TARGETING, App
 from gpuwl.cli.options import lab_nodes, plane, shared_or_junit
 from gpuwl.errors import GpuwlError, SetupError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {"holds": 0, "differs": 1, "unknown": 3}
 STYLES = {"holds": "green", "differs": "bold red", "unknown": "yellow"}
-REPEATED = ("root", "kubeconfig", "context", "local", "name", "lab_nodes")
+REPEATED = ("root", *TARGETING)
 """The options that a command needs to work on the same target and root."""
 
 

@@ -1,4 +1,4 @@
-"""The local control plane's life, for the commands: up, down, status, logs."""
+"""The life of local control planes, for the commands: up or not, starting, stopping, names."""
 
 import time
 from collections.abc import Callable

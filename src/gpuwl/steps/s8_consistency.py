@@ -10,7 +10,7 @@ from gpuwl.errors import ClusterError, JudgedNegativeError, SetupError
 from gpuwl.step import Nodes, Step, Why
 
 DUMP = "out/nodes.json"
-SCRIPT = "bin/check-config.sh"
+SCRIPT = checkfile.RELATIVE_PATH
 OUTPUT = "out/consistency.txt"
 
 
@@ -20,7 +20,7 @@ def run(ctx: Context) -> None:
     Raises JudgedNegativeError, after the verdict was written, where a node disagrees.
     """
     dump = ctx.artifacts.write(DUMP, _dump(ctx))
-    script = ctx.artifacts.write(SCRIPT, checkfile.render(), mode=0o755)
+    script = checkfile.install(ctx.artifacts)
     judged = verdict.of(script, dump, environment=_with_our_python())
     if judged.code not in {0, 1}:
         raise SetupError(
