@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuwl import manifests, objects, paths, report, waiting
 from gpuwl.context import Context
-from gpuwl.errors import SetupError, WaitTimeoutError
+from gpuwl.errors import JudgedNegativeError, SetupError, WaitTimeoutError
 from gpuwl.names import NAMESPACE, LabPod
 
 Object = dict[str, Any]
@@ -39,7 +39,10 @@ def apply(ctx: Context, lab_pod: LabPod, *, keep: Callable[[Object], bool]) -> N
 
 
 def wait_for(ctx: Context, lab_pod: LabPod, status: str) -> Object:
-    """Return the Pod once the scheduler has decided: placed, or PodScheduled of that status."""
+    """Return the Pod once the scheduler has decided: placed, or PodScheduled of that status.
+
+    Raises JudgedNegativeError where the Pod asks for something else than it was made with.
+    """
     seen: list[Object] = []
 
     def decided() -> Object | None:
@@ -49,6 +52,7 @@ def wait_for(ctx: Context, lab_pod: LabPod, status: str) -> Object:
                 f"Pod {lab_pod.name} was deleted while it waited for the scheduler",
                 hint="find out who deletes Pods there, then run the step again",
             )
+        _check_asks(pod, lab_pod)
         seen[:] = [pod]
         found = objects.scheduled(pod)
         refused = found.get("status") == status == "False" and found.get("message")
@@ -58,6 +62,21 @@ def wait_for(ctx: Context, lab_pod: LabPod, status: str) -> Object:
     if pod is None:
         raise _undecided(ctx, lab_pod, seen[0])
     return pod
+
+
+def _check_asks(pod: Object, lab_pod: LabPod) -> None:
+    """Refuse to tell of another Pod: one that the cluster rewrote, or that somebody else made."""
+    deviations = manifests.deviations(pod, lab_pod)
+    if deviations:
+        raise JudgedNegativeError(
+            f"Pod {lab_pod.name} does not ask for what {lab_pod.manifest} says",
+            details=[
+                f"{part}: expected {expected or 'none'}, found {found or 'none'}"
+                for part, (expected, found) in deviations.items()
+            ],
+            hint="an admission policy or webhook of that cluster rewrites Pods, or somebody else "
+            f"makes Pods in namespace {NAMESPACE}",
+        )
 
 
 def _undecided(ctx: Context, lab_pod: LabPod, pod: Object) -> WaitTimeoutError:

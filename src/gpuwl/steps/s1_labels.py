@@ -2,7 +2,8 @@
 
 from gpuwl import byhand, objects, report
 from gpuwl.context import Context
-from gpuwl.names import LABEL_KEY, NAMESPACE
+from gpuwl.errors import JudgedNegativeError
+from gpuwl.names import LABEL_KEY, NAMESPACE, LabNode
 from gpuwl.step import Nodes, Step, Why
 
 OUTPUT = "out/01-nodes.txt"
@@ -14,8 +15,21 @@ def run(ctx: Context) -> None:
     ctx.changes.namespace()
     for node in ctx.nodes:
         ctx.changes.label(node)
-    found = {node.name: objects.label_of(ctx.node(node)) or "" for node in ctx.nodes}
-    ctx.artifacts.write(OUTPUT, report.rows(found.items()))
+    ctx.artifacts.write(OUTPUT, report.rows(_read_back(ctx, node) for node in ctx.nodes))
+
+
+def _read_back(ctx: Context, node: LabNode) -> tuple[str, str]:
+    """Return node and label value; JudgedNegativeError where the node carries another."""
+    found = objects.label_of(ctx.node(node))
+    if found != node.value:
+        carries = "no such label" if found is None else f"{LABEL_KEY}={found}"
+        raise JudgedNegativeError(
+            f"node {node.name} does not keep what was set: it carries {carries} instead of "
+            f"{LABEL_KEY}={node.value}",
+            hint="an admission policy or a controller of that cluster may set it back: use other "
+            "nodes",
+        )
+    return node.name, found
 
 
 def by_hand(nodes: Nodes) -> str:
