@@ -138,6 +138,41 @@ def test_a_dump_of_other_nodes_is_told(document: dict[str, object], what: str) -
     assert compared(document, node("a")) == [what]
 
 
+def test_what_stands_around_the_nodes_is_compared() -> None:
+    found = compared(listing(node("a"), apiVersion="v2", more=1), node("a"))
+    assert found == ["out/nodes.json, apiVersion", "out/nodes.json, more"]
+
+
+def test_the_nodes_stand_in_kubectl_s_order() -> None:
+    found = compared(listing(node("b"), node("a")), node("a"), node("b"))
+    assert found == ["out/nodes.json, order of the nodes"]
+
+
+def test_a_node_that_has_not_changed_since_is_told_in_full() -> None:
+    now = {**node("a"), "spec": {"taints": [{"key": "x"}]}}
+    told: dict[str, object] = {
+        **node("a", conditions={"a": "b"}),
+        "spec": {"unschedulable": True},
+        "x": 1,
+    }
+    assert compared(listing(told), now) == [
+        f"out/nodes.json, node a, {what}"
+        for what in ("spec.taints", "spec.unschedulable", "status.conditions", "x")
+    ]
+
+
+def test_a_very_deep_value_is_survived() -> None:
+    deep = (
+        b'{"apiVersion": "v1", "items": [], "kind": "List", "x": ' + b"[" * 800 + b"]" * 800 + b"}"
+    )
+    assert "out/nodes.json, x" in [one.what for one in dump.differences(deep, listing())]
+
+
+def test_an_item_of_another_version_is_no_node() -> None:
+    found = compared(listing({**node("a"), "apiVersion": "v2"}), node("a"))
+    assert found == ["out/nodes.json, items", "out/nodes.json, node a, apiVersion"]
+
+
 @pytest.mark.parametrize(
     "data",
     [

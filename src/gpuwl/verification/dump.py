@@ -1,8 +1,9 @@
 """The node dump (step 8): what kubectl prints, of the nodes that the cluster has.
 
-kubectl's form is compared to the byte. What the nodes say is compared where it matters to the lab
-(names, labels, capacity, allocatable) and where it tells another cluster's nodes of the same name from
-these (uid): heartbeats, resource versions and the like move on without anybody's doing.
+kubectl's form is compared to the byte. A node that has not changed since (same resourceVersion) must be
+told in full. Of one that has, only what matters to the lab (names, labels, capacity, allocatable) and
+what tells another cluster's nodes of the same name from these (uid) is compared: heartbeats, resource
+versions and the like move on without anybody's doing.
 """
 
 import contextlib
@@ -15,10 +16,14 @@ from gpuwl import report
 from gpuwl.steps import s8_consistency
 from gpuwl.verification import files
 from gpuwl.verification.attempt import Attempt
-from gpuwl.verification.findings import Difference, Findings, amounts, first_few, shown
+from gpuwl.verification.findings import Difference, Findings, amounts, brief, first_few, shown
 
 DUMP = s8_consistency.DUMP
 Object = dict[str, Any]
+Parts = dict[tuple[str, str], Any]
+
+LAB_PARTS = (("metadata", "labels"), ("status", "capacity"), ("status", "allocatable"))
+"""What the lab is about in a node: compared even where the node has changed since."""
 
 
 def matches(attempt: Attempt) -> Findings:
@@ -38,6 +43,7 @@ def differences(data: bytes, node_list: Object) -> Iterator[Difference]:
             DUMP, "a List in JSON, as kubectl get nodes -o json prints it", _kind(data)
         )
         return
+    yield from _head(document, node_list)
     yield from _form(document, data)
     yield from first_few(_nodes(document, node_list), DUMP)
 
@@ -64,13 +70,19 @@ def _kind(data: bytes) -> str:
     return f"kind {shown(document.get('kind'))} without a list of items"
 
 
+def _head(document: Object, node_list: Object) -> Iterator[Difference]:
+    """Compare what stands around the items."""
+    for key in sorted((document.keys() | node_list.keys()) - {"items"}):
+        if document.get(key) != node_list.get(key):
+            yield _differs(shown(key), node_list.get(key), document.get(key))
+
+
 def _form(document: Object, data: bytes) -> Iterator[Difference]:
-    if document.get("kind") != "List":
-        yield Difference(f"{DUMP}, kind", "List", shown(document.get("kind")))
-    others = len(document["items"]) - sum(i.get("kind") == "Node" for i in nodes_of(document))
+    kinds = [(item.get("apiVersion"), item.get("kind")) for item in nodes_of(document)]
+    others = len(document["items"]) - kinds.count(("v1", "Node"))
     if others:
-        found = f"{others} items without a name or of another kind"
-        yield Difference(f"{DUMP}, items", "Nodes, each with its kind", found)
+        found = f"{others} items without a name, or of another kind or version"
+        yield Difference(f"{DUMP}, items", "Nodes, each with its apiVersion and kind", found)
     if any(_part(node, "managedFields") for node in nodes_of(document)):
         yield Difference(f"{DUMP}, items", "no managedFields", "managedFields")
     if _printed(document) != data:
@@ -97,17 +109,42 @@ def _nodes(document: Object, node_list: Object) -> Iterator[Difference]:
             yield Difference(f"{DUMP}, node {name}", "once", f"{twice[name]} times")
         else:
             yield from _node(name, there[name], found[name])
+    if there.keys() == found.keys() and list(there) != list(found):
+        yield Difference(f"{DUMP}, order of the nodes", ", ".join(there), shown(", ".join(found)))
 
 
 def _node(name: str, there: Object, found: Object) -> Iterator[Difference]:
     if _part(there, "uid") != _part(found, "uid"):
-        what = f"{DUMP}, node {name}, metadata.uid"
-        yield Difference(what, shown(_part(there, "uid")), shown(_part(found, "uid")))
-    for group, part in (("metadata", "labels"), ("status", "capacity"), ("status", "allocatable")):
+        yield _differs(f"node {name}, metadata.uid", _part(there, "uid"), _part(found, "uid"))
+    for group, part in LAB_PARTS:
         want, have = _part(there, part, group) or {}, _part(found, part, group) or {}
         if want != have:
             what = f"{DUMP}, node {name}, {group}.{part}"
             yield Difference(what, *_apart(want, have))
+    if _part(there, "resourceVersion") == _part(found, "resourceVersion"):
+        yield from _other_parts(name, _by_part(there), _by_part(found))
+
+
+def _other_parts(name: str, there: Parts, found: Parts) -> Iterator[Difference]:
+    compared = {*LAB_PARTS, ("metadata", "uid")}
+    for key in sorted((there.keys() | found.keys()) - compared):
+        if there.get(key) != found.get(key):
+            where = f"node {name}, {shown('.'.join(filter(None, key)))}"
+            yield _differs(where, there.get(key), found.get(key))
+
+
+def _by_part(node: Object) -> Parts:
+    """Return a node by field and subfield; the second is empty where the first has none."""
+    parts = {(key, ""): value for key, value in node.items() if not isinstance(value, dict)}
+    for key, value in node.items():
+        if isinstance(value, dict):
+            parts |= {(key, inner): one for inner, one in value.items()}
+    return parts
+
+
+def _differs(what: str, want: object, have: object) -> Difference:
+    expected, found = ("not set" if one is None else brief(one) for one in (want, have))
+    return Difference(f"{DUMP}, {what}", expected, found)
 
 
 def _apart(want: Object, have: object) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+from reprlib import Repr
 
 from gpuwl.errors import GpuwlError
 
@@ -79,6 +80,24 @@ def shown(text: object) -> str:
     words = str(text)
     cut = "…" if len(words) > LONGEST_SHOWN else ""
     return "".join(map(_printable, words[:LONGEST_SHOWN])) + cut
+
+
+class _Brief(Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxdict, self.maxlist = 4, 6, 6
+        self.maxstring = self.maxother = 200
+
+
+_repr = _Brief().repr
+
+
+def brief(value: object) -> str:
+    """Return a stranger's value on one line, bounded.
+
+    A small YAML file can describe a huge value with aliases, and a dump a very deep one.
+    """
+    return shown(_repr(value))
 
 
 def amounts(table: Mapping[str, object]) -> str:

@@ -7,7 +7,6 @@ nothing is passed over: empty fields, the API's own defaults, labels and annotat
 import contextlib
 from collections.abc import Hashable, Iterator
 from decimal import Decimal, InvalidOperation
-from reprlib import Repr
 from typing import Any
 
 import yaml
@@ -16,7 +15,7 @@ from gpuwl import manifests
 from gpuwl.names import LabPod
 from gpuwl.verification import files
 from gpuwl.verification.attempt import Attempt
-from gpuwl.verification.findings import Difference, Findings, first_few, shown
+from gpuwl.verification.findings import Difference, Findings, brief, first_few, shown
 
 DEFAULTS: dict[str, object] = {
     "spec.dnsPolicy": "ClusterFirst",
@@ -37,18 +36,6 @@ LIMITS = "spec.containers[0].resources.limits."
 MULTIPLES = {"k": 3, "M": 6, "G": 9, "m": -3, "u": -6, "n": -9}
 """Powers of ten behind a quantity
 (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/)."""
-
-
-class _Brief(Repr):
-    """Bounds what is shown: with aliases, a small YAML file can describe a huge value."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlevel, self.maxdict, self.maxlist = 4, 6, 6
-        self.maxstring = self.maxother = 200
-
-
-_brief = _Brief().repr
 
 
 class _Loader(yaml.SafeLoader):
@@ -99,13 +86,13 @@ def _deviations(expected: object, found: object, path: str) -> Iterator[tuple[st
             yield from _deviations(expected[key], found.get(key), f"{path}.{key}".lstrip("."))
         for key in sorted(found.keys() - expected.keys(), key=str):
             if not _is_idle(inner := f"{path}.{key}".lstrip("."), found[key]):
-                yield shown(inner), "not set", shown(_brief(found[key]))
+                yield shown(inner), "not set", brief(found[key])
     elif isinstance(expected, list) and isinstance(found, list) and len(found) == 1:
         yield from _deviations(expected[0], found[0], f"{path}[0]")
     elif isinstance(expected, list) and isinstance(found, list):
         yield path, "one", f"{len(found)}"
     elif not _is_same(expected, found, path):
-        yield path, _brief(expected), "not set" if found is None else shown(_brief(found))
+        yield path, brief(expected), "not set" if found is None else brief(found)
 
 
 def _is_idle(path: str, value: object) -> bool:
