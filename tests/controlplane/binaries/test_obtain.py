@@ -351,12 +351,13 @@ def test_two_callers_at_once_download_once(mirror: "Server", said: list[str]) ->
 
 
 @pytest.mark.usefixtures("no_build")
-def test_without_network_and_go_both_reasons_are_told_within_two_seconds(
+def test_without_network_and_go_both_reasons_are_told(
     said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("GPUWL_KUBERNETES_MIRROR", f"http://127.0.0.1:{closed.getsockname()[1]}")
+        for variable in ("GPUWL_KUBERNETES_MIRROR", "GPUWL_ETCD_MIRROR"):
+            monkeypatch.setenv(variable, f"http://127.0.0.1:{closed.getsockname()[1]}")
         with pytest.raises(SetupError, match="no binaries of Kubernetes") as caught:
             binaries.obtain(say=said.append)
     assert any("cannot be reached" in line for line in caught.value.details)
