@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.controlplane.support import processes_in
+from tests.controlplane.support import assert_none_in
 
 from gpuwl.controlplane import plane, state
 from gpuwl.controlplane.binaries import Binaries
@@ -17,7 +17,7 @@ def name(request: pytest.FixtureRequest, found_binaries: Binaries) -> Iterator[s
     yield own
     plane.down(own)
     assert not state.folder(own).exists()
-    assert not processes_in(state.folder(own))
+    assert_none_in(state.folder(own))
 
 
 @pytest.fixture

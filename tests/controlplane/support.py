@@ -56,6 +56,14 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
+def assert_none_in(folder: Path) -> None:
+    """Assert that no process works in a folder; one that was just killed has a moment to die.
+
+    So has the launcher of a killed start that was not on record yet: it ends by itself.
+    """
+    assert waiting.until(lambda: not processes_in(folder) or None, seconds=5), processes_in(folder)
+
+
 def sockets_of(pid: int) -> set[str]:
     """Return the inodes of a process's sockets."""
     links = [str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()]

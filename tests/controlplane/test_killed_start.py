@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.controlplane.support import UP, command, processes_in, silent
+from tests.controlplane.support import UP, assert_none_in, command, processes_in, silent
 
 from gpuwl import waiting
 from gpuwl.controlplane import plane, process, state, status, teardown
@@ -66,15 +66,15 @@ def _assert_cleaned_or_up(name: str) -> None:
         assert len(processes_in(folder)) == 3
     else:
         # a child of the killed command holds its lock between fork and exec
-        assert waiting.until(lambda: teardown.sweep() or None, seconds=2) == [name]
+        assert waiting.until(lambda: teardown.sweep() or None, seconds=10) == [name]
         assert not folder.exists()
-        assert not processes_in(folder)
+        assert_none_in(folder)
 
 
 def test_status_cleans_up_before_it_looks(name: str) -> None:
     end(start_until(name, "kube-apiserver.process"), signal.SIGKILL)
-    assert waiting.until(lambda: status.status(name).phase == "down" or None, seconds=2)
-    assert not processes_in(state.folder(name))
+    assert waiting.until(lambda: status.status(name).phase == "down" or None, seconds=10)
+    assert_none_in(state.folder(name))
 
 
 def test_the_next_start_works(name: str) -> None:
@@ -95,15 +95,15 @@ def test_an_interrupted_start_cleans_up_itself(
     end(child, number)
     assert child.returncode == code
     assert not state.folder(name).exists()
-    assert not processes_in(state.folder(name))
+    assert_none_in(state.folder(name))
 
 
 def test_what_somebody_is_starting_is_left_alone(name: str) -> None:
     child = start_until(name, "etcd.process")
     assert teardown.sweep() == []
     assert status.status(name).phase == "starting"
-    out, err = child.communicate(timeout=60)
-    assert (child.returncode, out, err) == (0, "", "")
+    _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (0, "")
     assert plane.is_up(name)
 
 

@@ -158,9 +158,11 @@ def test_the_process_that_a_record_describes_is_stopped(name: str) -> None:
 
 
 def test_a_zombie_is_dead() -> None:
-    with subprocess.Popen(["/bin/sleep", "0.2"]) as child:
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as child:
         who = true_identity(child)
         assert process.alive(who)
+        assert child.stdin
+        child.stdin.close()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, and not collected
         assert Path(f"/proc/{child.pid}/stat").read_text().split()[2] == "Z"
         assert not process.alive(who)

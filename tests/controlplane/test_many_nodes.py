@@ -4,17 +4,16 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.controlplane.support import processes_in, silent
+from tests.controlplane.support import assert_none_in, silent
 from tests.controlplane.test_dump_nodes import a_node, written
 
 from gpuwl import waiting
 from gpuwl.cluster import Cluster
-from gpuwl.controlplane import plane, state, status, teardown
+from gpuwl.controlplane import loading, plane, state, status, teardown
 from gpuwl.errors import InputError
 
 pytestmark = pytest.mark.cluster
@@ -63,7 +62,10 @@ def test_nodes_of_a_dump_are_created_as_they_are(name: str, tmp_path: Path) -> N
         plane.ensure_up(name, nodes=path, anonymise=True, say=silent)
 
 
-def test_many_nodes_load_with_progress_and_take_pods(name: str, tmp_path: Path) -> None:
+def test_many_nodes_load_with_progress_and_take_pods(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "SAY_EVERY", 0.01)  # so that no machine is too fast to say a word
     path = written(tmp_path, *(open_node(i) for i in range(600)))
     said: list[str] = []
     up = plane.ensure_up(name, nodes=path, anonymise=True, say=said.append)
@@ -113,7 +115,5 @@ def test_a_load_that_was_killed_does_not_count_as_up(name: str, tmp_path: Path) 
         child.send_signal(signal.SIGKILL)
     assert not plane.is_up(name)
     assert state.folder(name).exists()
-    began = time.monotonic()
-    assert waiting.until(lambda: teardown.sweep() or None, seconds=2) == [name]
-    assert time.monotonic() - began < 4
-    assert not processes_in(state.folder(name))
+    assert waiting.until(lambda: teardown.sweep() or None, seconds=10) == [name]
+    assert_none_in(state.folder(name))

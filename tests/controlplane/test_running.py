@@ -7,7 +7,6 @@ import json
 import re
 import ssl
 import stat
-import time
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,11 @@ pytestmark = pytest.mark.cluster
 
 
 def test_a_second_call_finds_it_within_milliseconds(control_plane: plane.Plane) -> None:
-    began = time.perf_counter()
-    up = plane.ensure_up(control_plane.name, say=silent)
-    assert time.perf_counter() - began < 0.2
-    assert not up.started
-    assert up.plane == control_plane
+    found = [plane.ensure_up(control_plane.name, say=silent) for _ in range(5)]
+    assert min(up.seconds for up in found) < 0.1, "the best of several: other work may go on here"
+    for up in found:
+        assert not up.started
+        assert up.plane == control_plane
 
 
 def test_finding_it_imports_neither_the_client_nor_the_library_of_certificates(
