@@ -81,7 +81,7 @@ def lab(
 
 @pytest.fixture(scope="session")
 def message_of_cross(control_plane: plane.Plane) -> str:
-    """What this version's scheduler says of job-cross, from a Pod made without gpuwl."""
+    """What the scheduler says of job-cross, as the lab's specification has it for Kubernetes 1.37."""
     if control_plane.version.startswith("1.37."):
         return expected.MESSAGE_OF_1_37
     pytest.skip("the message is known for Kubernetes 1.37 only")

@@ -71,7 +71,7 @@ def assert_undecided(done: Done, lab: Lab) -> None:
 def test_a_node_whose_cards_somebody_else_holds(lab: Lab, cluster: Cluster) -> None:
     assert lab("run", "--to", "3").code == 0
     make_pod(cluster, "somebody-elses", resources={"limits": {"nvidia.com/gpu": "4"}})
-    waiting.until(lambda: scheduled(cluster, "somebody-elses"), seconds=10)
+    assert waiting.until(lambda: scheduled(cluster, "somebody-elses"), seconds=10)
     done = lab("run", "--all", *SHORT)
     assert_undecided(done, lab)
     assert "Insufficient nvidia.com/gpu" in done.err

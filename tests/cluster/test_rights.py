@@ -13,6 +13,7 @@ from gpuwl import waiting
 from gpuwl.cluster import Cluster
 from gpuwl.controlplane.nodes import lab_nodes
 from gpuwl.controlplane.plane import Plane
+from gpuwl.errors import ClusterError
 
 pytestmark = pytest.mark.cluster
 
@@ -103,7 +104,7 @@ def has_all(client: Cluster) -> bool:
     """Tell whether the rights, and those of every user, have reached the authorizer."""
     try:
         client.get("/version")
-    except Exception:  # noqa: BLE001 - not allowed yet
+    except ClusterError:  # not allowed yet
         return False
     return all(
         may(client, rule, verb, role["metadata"].get("namespace", ""))

@@ -395,6 +395,13 @@ RIGHTS = {
 }
 
 
+def _may_list(lab: Lab, resources: str) -> bool | None:
+    """Tell whether the authorizer knows of the role by now, which it hears of a moment later."""
+    reader = "--as=system:serviceaccount:default:reader"
+    asked = ("auth", "can-i", "list", resources.split(",", maxsplit=1)[0], reader)
+    return lab.kubectl(*asked).returncode == 0 or None
+
+
 @pytest.mark.parametrize("name", RIGHTS)
 def test_with_fewer_rights_it_says_what_it_cannot_tell(lab: Lab, tmp_path: Path, name: str) -> None:
     verbs, resources, code = RIGHTS[name]
@@ -406,6 +413,7 @@ def test_with_fewer_rights_it_says_what_it_cannot_tell(lab: Lab, tmp_path: Path,
     try:
         for command in commands:
             assert lab.kubectl(*shlex.split(command)).returncode == 0
+        assert waiting.until(lambda: _may_list(lab, resources), seconds=20)
         token = lab.kubectl("create", "token", "reader").stdout.strip()
         config = _kubeconfig(lab, tmp_path / "config", token=token)
         done = lab.gpuwl("verify", env={"KUBECONFIG": str(config)})
@@ -436,6 +444,7 @@ def test_a_stopped_verify_leaves_no_folder_and_no_process(lab: Lab, tmp_path: Pa
         assert process.wait(60) == 143
     assert list(folder.iterdir()) == []
     assert not Path(f"/proc/{pids.read_text().strip()}").exists()
+    lab.gpuwl("step", "8")  # the next test would wait for this script's end
 
 
 def test_nodes_of_another_cluster_are_no_lab(lab: Lab) -> None:
