@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -45,14 +45,19 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+def missing(what: str) -> NoReturn:
+    """Skip on a person's machine; under CI nothing may be missing."""
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
 @pytest.fixture(scope="session")
 def found_binaries() -> Binaries:
     """The three binaries; a machine without them skips, CI fails."""
     found = binaries.find()
     if found is None:
-        if os.environ.get("CI"):
-            pytest.fail("the binaries of the local control plane must be there under CI")
-        pytest.skip("no binaries of the local control plane: gpuwl local fetch")
+        missing("no binaries of the local control plane: gpuwl local fetch")
     return found
 
 

@@ -1,7 +1,6 @@
 """The real binaries, a server on 127.0.0.1 that serves (or lies about) them, and a tiny Go module."""
 
 import hashlib
-import os
 import re
 import shutil
 import sys
@@ -14,18 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.conftest import missing
 
 from gpuwl.controlplane import binaries, binarycache, gotoolchain
 from gpuwl.errors import SetupError
 
 Lie = Callable[["Handler"], None]
-
-
-def missing(what: str) -> None:
-    """Skip on a person's machine; under CI nothing may be missing."""
-    if os.environ.get("CI"):
-        pytest.fail(what)
-    pytest.skip(what)
 
 
 @pytest.fixture(scope="session")
