@@ -12,8 +12,10 @@ from tests.cluster import expected
 from tests.conftest import Run
 
 from gpuwl import objects, paths, waiting
+from gpuwl.cli import lab
 from gpuwl.cluster import Cluster
 from gpuwl.controlplane import plane
+from gpuwl.steps import STEPS
 
 GPUWL = str(Path(sys.executable).with_name("gpuwl"))
 
@@ -50,7 +52,7 @@ def test_a_signal_in_the_middle_and_the_run_after_it(
         stderr=subprocess.PIPE,
         text=True,
     )
-    waiting.until(lambda: refused(cluster), seconds=60)
+    assert waiting.until(lambda: refused(cluster), seconds=60)
     child.send_signal(number)
     _, said = child.communicate(timeout=60)
     assert child.returncode == code
@@ -87,7 +89,7 @@ def test_a_control_plane_that_was_up_outlives_an_interrupt(
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    waiting.until(lambda: refused(cluster), seconds=60)
+    assert waiting.until(lambda: refused(cluster), seconds=60)
     os.killpg(child.pid, signal.SIGINT)  # as a terminal does: the whole group
     assert child.wait(60) == 130
     assert plane.is_up("tests")
@@ -108,7 +110,7 @@ def test_an_ignored_hangup_stays_ignored(environment: dict[str, str], cluster: C
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    waiting.until(lambda: refused(cluster), seconds=60)
+    assert waiting.until(lambda: refused(cluster), seconds=60)
     child.send_signal(signal.SIGHUP)
     assert child.wait(60) == 4, "it waited to the end"
 
@@ -141,11 +143,14 @@ def test_a_bug_gives_one_line_and_a_log(environment: dict[str, str], cluster: Cl
 def test_a_bug_where_no_log_can_be_written(
     environment: dict[str, str], cluster: Cluster, tmp_path: Path
 ) -> None:
-    (tmp_path / "file").write_text("")
-    done = python(BROKEN, {**environment, "XDG_STATE_HOME": str(tmp_path / "file")})
+    (tmp_path / "gpuwl").mkdir()
+    (tmp_path / "gpuwl/.bugs").write_text("in the way of the logs")
+    done = python(BROKEN, {**environment, "XDG_STATE_HOME": str(tmp_path)})
+    assert done.returncode == 70
+    error, detail = done.stderr.splitlines()[-2:]
+    assert error.startswith("error: a bug in gpuwl: KeyError: ")
+    assert detail.startswith("  no log: ")
     assert "Traceback" not in done.stderr
-    assert done.returncode in {3, 70}
-    assert "error: " in done.stderr
 
 
 def python(program: str, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
@@ -185,6 +190,10 @@ finally:
 """
     done = python(program, dict(os.environ))
     assert done.stderr.splitlines()[-1] == "LOADED="
+
+
+def test_the_options_know_which_step_is_the_last() -> None:
+    assert STEPS[-1].number == lab.LAST
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ def test_a_reader_never_sees_a_part(artifacts: Artifacts) -> None:
     done = threading.Event()
 
     def read() -> None:
+        seen.add(path.read_text())
         while not done.is_set():
             seen.add(path.read_text())
 
@@ -64,6 +65,7 @@ def test_a_reader_never_sees_a_part(artifacts: Artifacts) -> None:
         artifacts.write("out/a", old, durable=False)
     done.set()
     reader.join()
+    assert seen
     assert seen <= {old, new}
 
 

@@ -1,6 +1,7 @@
 """The installed checker of an attempt: right answers in any language, wrong ones named."""
 
 import os
+import signal
 import stat
 import textwrap
 import time
@@ -134,13 +135,17 @@ def test_what_a_script_leaves_running_is_stopped(attempt: Attempt, tmp_path: Pat
     assert waiting.until(lambda: _is_gone(int(child.read_text())) or None, seconds=5)
 
 
-def test_a_pipe_that_a_script_leaves_open_holds_nobody_up(attempt: Attempt) -> None:
+def test_a_pipe_that_a_script_leaves_open_holds_nobody_up(attempt: Attempt, tmp_path: Path) -> None:
     """Its child has left the group, and the pipe with it; the answer is there all the same."""
     began = time.monotonic()
-    start = "import os, time; os.setsid(); time.sleep(20)"
-    text = f'#!/bin/sh\npython3 -c "{start}" &\nsleep 0.3\nexit 2\n'
-    found = told(attempt, text)
-    assert time.monotonic() - began < 15
+    start = (
+        f"import os, time; os.setsid(); open('{tmp_path}/%d' % os.getpid(), 'w'); time.sleep(60)"
+    )
+    wait = f"while [ ! -e {tmp_path}/$! ]; do sleep 0.02; done"
+    found = told(attempt, f'#!/bin/sh\npython3 -c "{start}" &\n{wait}\nexit 2\n')
+    assert time.monotonic() - began < 50
+    for child in tmp_path.glob("[0-9]*"):
+        os.kill(int(child.name), signal.SIGKILL)
     assert found["bin/check-config.sh on nodes that disagree"] == (
         "exit 2, nothing on standard output"
     )
