@@ -1,6 +1,7 @@
 """From a kubeconfig, or a Pod's service account, to what a client needs to connect."""
 
 import contextlib
+import logging
 import os
 import ssl
 import tempfile
@@ -78,7 +79,8 @@ def _load(credentials: Credentials, path: str, context: str | None) -> None:
         loader = KubeConfigLoader(
             merger.config, credentials.context, config_base_path=None, temp_file_path=folder
         )
-        loader.load_and_set(configuration)
+        with _plugin_heard():
+            loader.load_and_set(configuration)
         for attribute in ("ssl_ca_cert", "cert_file", "key_file"):
             decoded = Path(getattr(configuration, attribute) or "/")
             if decoded.is_relative_to(folder):
@@ -88,6 +90,34 @@ def _load(credentials: Credentials, path: str, context: str | None) -> None:
     entry = merger.config["users"].get_with_name(name, safe=True)
     if entry:
         credentials.impersonation = _impersonation(entry.value.get("user") or {})
+
+
+class _Heard(logging.Handler):
+    """Keeps the words of the errors that are logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.words: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.words.append(record.getMessage())
+
+
+@contextlib.contextmanager
+def _plugin_heard() -> Iterator[None]:
+    """Refuse credentials that a plugin could not fetch.
+
+    The client library only logs that, and sends its requests without an identity then.
+    """
+    heard = _Heard()
+    logging.getLogger().addHandler(heard)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(heard)
+    if heard.words:
+        words = "; ".join(heard.words)
+        raise ConfigException(f"the credentials of its user cannot be had: {words}")
 
 
 def _check_files(configuration: Configuration) -> None:

@@ -78,6 +78,45 @@ def test_without_a_current_context_the_choice_is_named(made: Any) -> None:
         loaded(made("a"))
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["no-such-plugin"], "No such file or directory: 'no-such-plugin'"),
+        (["sh", "-c", "echo please log in >&2; exit 1"], "process returned 1. please log in"),
+        (["echo", "{}"], "missing key"),
+    ],
+)
+def test_a_plugin_that_fetches_no_credentials_is_told_once(
+    words: list[str], said: str, made: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": words[0],
+        "args": words[1:],
+        "interactiveMode": "Never",
+    }
+    with pytest.raises(SetupError) as raised:
+        loaded(made("a", current="a", exec=plugin))
+    assert "the credentials of its user cannot be had: " in raised.value.message
+    assert said in raised.value.message
+    assert capfd.readouterr().err == ""
+
+
+def test_a_plugin_s_token_is_taken(made: Any) -> None:
+    answer = (
+        '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
+        ' "status": {"token": "abc"}}'
+    )
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "echo",
+        "args": [answer],
+        "interactiveMode": "Never",
+    }
+    found = loaded(made("a", current="a", exec=plugin))
+    assert found.configuration.api_key == {"BearerToken": "Bearer abc"}
+
+
 def test_another_identity_is_acted_as(made: Any) -> None:
     user: dict[str, Any] = {
         "as": "alice",
