@@ -172,3 +172,22 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     for path, words in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory")):
         with pytest.raises(InputError, match=words):
             dump.read(path, anonymise=False)
+
+
+def test_anonymous_nodes_carry_no_address_and_no_id(tmp_path: Path) -> None:
+    node = a_node(**{"corp/instance": "i-0a1b2c3d", "corp/ip": "10.0.3.17", "zone": "a-0"})
+    node["spec"]["providerID"] = "aws:///eu-west-1a/i-0a1b2c3d"
+    node["status"]["nodeInfo"] = {"machineID": "0" * 31 + "7", "bootID": 5, "systemUUID": "0"}
+    node["status"]["addresses"] += [{"address": "fd00:1::17"}, {}, "no address"]
+    node["status"]["conditions"][0]["message"] = (
+        f"dial tcp 10.0.3.17:10250 and [fd00:1::17]:10250: {'0' * 31}7 on i-0a1b2c3d, not 10.0.3.170"
+    )
+    odd = a_node("odd")
+    odd["status"]["addresses"] = odd["status"]["nodeInfo"] = odd["metadata"]["uid"] = 5
+    (found, _) = dump.read(written(tmp_path, node, odd), anonymise=True)
+    labels = found["metadata"]["labels"]
+    assert (labels["corp/instance"], labels["corp/ip"]) == ("node-00000", "node-00000")
+    assert labels["zone"] == "a-0"
+    assert found["status"]["conditions"][0]["message"] == (
+        "dial tcp node-00000:10250 and [node-00000]:10250: node-00000 on node-00000, not 10.0.3.170"
+    )

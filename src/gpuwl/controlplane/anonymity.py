@@ -2,40 +2,59 @@
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gpuwl.controlplane.nodes import Node
 
 HOSTNAME = "kubernetes.io/hostname"
 
-_WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
-_SEPARATOR = re.compile(r"([.-])")
+_WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.:-]*[A-Za-z0-9])?")
+_SEPARATOR = re.compile(r"([.:-])")
+_SHORTEST_TRACE = 6  # characters; shorter ids, such as `0`, are words that mean other things too
 # Keys below these domains have a meaning to Kubernetes: node-role.kubernetes.io/control-plane.
 _KUBERNETES_KEY = re.compile(r"(?:[a-z0-9.-]+\.)?(?:kubernetes|k8s)\.io/")
+
+_MACHINE_IDS = ("machineID", "systemUUID", "bootID")
 
 Rename = Callable[[str], str]
 
 
-def anonymise(nodes: list[Node]) -> list[Node]:
+def traces(node: Mapping[str, Any]) -> set[str]:
+    """Return the addresses and ids of a node of a dump, which tell as much as its name.
+
+    Of a provider's id that is the last part: `i-0a1b2c3d` of `aws:///eu-west-1a/i-0a1b2c3d`.
+    """
+    metadata, spec, status = (_mapping(node.get(part)) for part in ("metadata", "spec", "status"))
+    addresses = status.get("addresses")
+    listed = addresses if isinstance(addresses, list) else []
+    found = [_mapping(one).get("address") for one in listed]
+    found += [_mapping(status.get("nodeInfo")).get(field) for field in _MACHINE_IDS]
+    found += [metadata.get("uid"), str(spec.get("providerID") or "").rpartition("/")[2]]
+    return {text for text in found if isinstance(text, str) and len(text) >= _SHORTEST_TRACE}
+
+
+def anonymise(nodes: list[Node], known: Sequence[Iterable[str]]) -> list[Node]:
     """Return the nodes as node-00000, node-00001, … in their order.
 
-    Replaced in the labels, taints and conditions of every node are the old names, the first part of
-    a name with digits that is a domain name, and the old values of the hostname label: in messages wherever they
-    stand as a word, in labels and taints also as a part of a longer value or key. A name that is one
-    ordinary word (`worker`) is replaced there only where it is the whole value: else keys such as
+    `known` are the traces of each node. Replaced in the labels, taints and conditions of every node
+    are the old names, these traces, the first part of a name with digits that is a domain name, and
+    the old values of the hostname label: in messages wherever they stand as a word, in labels and
+    taints also as a part of a longer value or key. A name that is one ordinary word (`worker`) is
+    replaced there only where it is the whole value: else keys such as
     `node-role.kubernetes.io/worker` would change their meaning.
     """
-    new = _new_names(nodes)
+    new = _new_names(nodes, known)
     renaming = _Renaming(new)
     return [_renamed(node, new[_name(node)], renaming) for node in nodes]
 
 
-def _new_names(nodes: list[Node]) -> dict[str, str]:
+def _new_names(nodes: list[Node], known: Sequence[Iterable[str]]) -> dict[str, str]:
     names = {_name(node): f"node-{i:05d}" for i, node in enumerate(nodes)}
     hosts = {name.split(".", 1)[0]: new for name, new in names.items()}
     hostnames = {_hostname(node): names[_name(node)] for node in nodes}
-    found = _only(hosts, _has_digit) | hostnames | names
+    left = {trace: new for new, own in zip(names.values(), known, strict=True) for trace in own}
+    found = left | _only(hosts, _has_digit) | hostnames | names
     found.pop("", None)
     return found
 
@@ -120,5 +139,8 @@ def _hostname(node: Node) -> str:
 
 
 def _labels(node: Node) -> dict[str, Any]:
-    labels = node["metadata"].get("labels")
-    return labels if isinstance(labels, dict) else {}
+    return _mapping(node["metadata"].get("labels"))
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

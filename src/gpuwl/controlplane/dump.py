@@ -10,6 +10,7 @@ from typing import Any
 
 from gpuwl.checker import Check, NotNodesError, Rules, Source, read_document
 from gpuwl.controlplane.anonymity import anonymise as anonymised
+from gpuwl.controlplane.anonymity import traces
 from gpuwl.controlplane.nodes import Node
 from gpuwl.errors import InputError
 
@@ -24,11 +25,12 @@ def read(path: Path, *, anonymise: bool) -> list[Node]:
     file is read as a stream, so its images and managed fields cost no memory. Raises InputError
     where it cannot be read, holds no nodes, or one node twice.
     """
-    nodes = _collect(path)
+    collector = _collect(path)
+    nodes = collector.found
     if not nodes:
         raise InputError(f"{path} holds no node", hint="kubectl get nodes -o json > nodes.json")
     _refuse_duplicates(path, nodes)
-    return anonymised(nodes) if anonymise else nodes
+    return anonymised(nodes, collector.traces) if anonymise else nodes
 
 
 class _Collector(Check):
@@ -37,15 +39,17 @@ class _Collector(Check):
     def start(self) -> None:
         super().start()
         self.found: list[Node] = []
+        self.traces: list[set[str]] = []
 
     def add(self, item: object, place: str) -> None:
         before = self.nodes
         super().add(item, place)
         if self.nodes > before and not self.problem and isinstance(item, dict):
             self.found.append(essence(item))
+            self.traces.append(traces(item))
 
 
-def _collect(path: Path) -> list[Node]:
+def _collect(path: Path) -> _Collector:
     collector = _Collector(Rules())
     try:
         with path.open("rb") as stream:
@@ -54,7 +58,7 @@ def _collect(path: Path) -> list[Node]:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except NotNodesError as error:
         raise InputError(f"{path} {error}") from None
-    return collector.found
+    return collector
 
 
 def _refuse_duplicates(path: Path, nodes: list[Node]) -> None:
