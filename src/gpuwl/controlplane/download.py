@@ -39,6 +39,10 @@ class DigestError(DownloadError):
     """A whole file came, and it is not the one that was released."""
 
 
+class EndlessError(DownloadError):
+    """More came than the file can have; nothing of it is worth keeping."""
+
+
 class CutOffError(DownloadError):
     """The connection broke off in the middle; what came is kept."""
 
@@ -204,6 +208,9 @@ def file(url: str, to: Path, sha256: str, tick: Ticker, limits: Limits) -> None:
             breaks += 1
             if breaks > _BREAKS:
                 raise
+        except EndlessError:
+            part.unlink(missing_ok=True)
+            raise
         else:
             _discard_if_wrong(url, part, sha256, continued=continued)
     _settle(part, to)
@@ -275,7 +282,7 @@ def _bounded(
         came += len(chunk)
         in_window += len(chunk)
         if came > most:
-            raise DownloadError(f"{url} does not end: more than {most} bytes came")
+            raise EndlessError(f"{url} does not end: more than {most} bytes came")
         if (passed := time.monotonic() - since) >= limits.window:
             if in_window < limits.rate * passed:
                 raise DownloadError(f"{url} drips: {in_window / passed:.0f} bytes a second")

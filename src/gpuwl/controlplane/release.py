@@ -119,4 +119,6 @@ def _extract_etcd(archive: Path, to: Path) -> None:
             with source, to.open("wb") as out:
                 shutil.copyfileobj(source, out, 1 << 20)
     except (KeyError, tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise  # a full disk, which is not the archive's fault
         raise DownloadError(f"{archive.name} cannot be unpacked", details=[str(error)]) from error
