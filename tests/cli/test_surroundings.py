@@ -1,5 +1,7 @@
 """Roots that cannot be written, the checker in process, a control plane that does not start."""
 
+import os
+import re
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -52,6 +54,47 @@ def test_a_state_folder_on_a_full_disk(full: Path, root: Path, found_binaries: B
         f"hint: make room where {full}/gpuwl is, or set XDG_STATE_HOME to another folder",
     ]
     assert not list((full / "gpuwl").glob("default*"))
+
+
+@pytest.mark.cluster
+def test_a_disk_without_room_for_a_control_plane_is_said(
+    tmp_path: Path, found_binaries: Binaries
+) -> None:
+    with mounted(tmp_path / "small", "size=1m") as place:
+        done = program("gpuwl", XDG_STATE_HOME=str(place))("local", "up")
+    assert done.returncode == 3
+    assert re.search(
+        r" has [01] MB of disk left, and a start takes 128$", done.stderr, re.MULTILINE
+    )
+
+
+@pytest.mark.cluster
+def test_a_state_folder_that_was_open_to_others_is_closed(
+    tmp_path: Path, found_binaries: Binaries
+) -> None:
+    (tmp_path / "gpuwl").mkdir()
+    (tmp_path / "gpuwl").chmod(0o777)
+    run = program("gpuwl", XDG_STATE_HOME=str(tmp_path))
+    try:
+        assert run("local", "up").returncode == 0
+        assert stat.S_IMODE((tmp_path / "gpuwl").stat().st_mode) == 0o700
+    finally:
+        assert run("local", "down").returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder away")
+def test_a_state_folder_of_another_user_is_not_used(
+    tmp_path: Path, found_binaries: Binaries
+) -> None:
+    (tmp_path / "gpuwl").mkdir()
+    os.chown(tmp_path / "gpuwl", 65534, 65534)
+    done = program("gpuwl", XDG_STATE_HOME=str(tmp_path))("local", "up")
+    assert done.returncode == 3
+    assert done.stderr.splitlines() == [
+        f"error: {tmp_path}/gpuwl belongs to another user (uid 65534)",
+        "hint: set XDG_STATE_HOME to a folder of your own",
+    ]
+    assert not (tmp_path / "gpuwl" / "default").exists()
 
 
 @pytest.mark.cluster

@@ -215,6 +215,8 @@ def test_down_waits_for_a_start_and_then_stops_it(name: str) -> None:
     deadline = time.monotonic() + 30
     while not (state.folder(name) / state.GATE).exists() and time.monotonic() < deadline:
         os.sched_yield()
-    assert plane.down(name).stopped
+    said: list[str] = []
+    assert plane.down(name, said.append).stopped
+    assert said == ["waiting for another gpuwl that is at it"]
     starter.communicate(timeout=10)
     assert not processes_in(state.folder(name))

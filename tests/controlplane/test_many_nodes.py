@@ -58,7 +58,7 @@ def test_nodes_of_a_dump_are_created_as_they_are(name: str, tmp_path: Path) -> N
     assert not {"images", "addresses"} & set(node["status"])
     found = status.status(name)
     assert (found.nodes, found.dump) == (2, str(path))
-    with pytest.raises(InputError, match="other nodes"):
+    with pytest.raises(InputError, match=rf"other nodes, those of {path} as of 20\d\d-[\d: -]+$"):
         plane.ensure_up(name, nodes=path, anonymise=True, say=silent)
 
 

@@ -6,7 +6,7 @@ import click
 
 from gpuwl.cli import localplane
 from gpuwl.cli.app import App
-from gpuwl.cli.options import plane, shared
+from gpuwl.cli.options import PLANE, plane, shared, with_options
 
 FILE = click.Path(path_type=Path)
 
@@ -59,7 +59,9 @@ def down(app: App, everything: bool) -> int:
     from gpuwl.controlplane import plane as planes
 
     app.command = "local down"
-    done = planes.down_all() if everything else [planes.down(localplane.name_of(app))]
+    with app.reporter.moving("stopping"):
+        say = app.reporter.progress
+        done = planes.down_all(say) if everything else [planes.down(localplane.name_of(app), say)]
     app.payload["stopped"] = [one.name for one in done if one.stopped]
     for one in done:
         word = f"stopped in {one.seconds:.2f} s" if one.stopped else "was not up"
@@ -136,9 +138,10 @@ def kubeconfig(app: App) -> int:
 
 @local.command()
 @shared
+@with_options(PLANE[:1])
 @click.pass_obj
 def clean(app: App) -> int:
-    """Empty the cache of binaries; the next start downloads or builds them again."""
+    """Empty the cache of binaries, which all names share; the next start gets them again."""
     from gpuwl.controlplane import binaries
 
     app.command = "local clean"
@@ -156,12 +159,11 @@ def clean(app: App) -> int:
 def show_binaries(app: App) -> int:
     """Tell which binaries are used: source, version, digest of each."""
     from gpuwl.controlplane import binaries
-    from gpuwl.errors import SetupError
 
     app.command = "local binaries"
     found = binaries.find(localplane.version_of(app), localplane.source_of(app))
     if found is None:
-        raise SetupError("no binaries are here yet", hint="gpuwl local fetch")
+        raise localplane.no_binaries(app)
     described = binaries.describe(found)
     app.payload |= {
         "kubernetes": found.version,

@@ -84,6 +84,21 @@ def source_of(app: App) -> "Source | None":
     return source
 
 
+def no_binaries(app: App) -> SetupError:
+    """Return the error that names what is not there, and the command that gets just that."""
+    from gpuwl.controlplane import binaries
+
+    version, source = version_of(app), source_of(app)
+    way = {"download": " that were downloaded", "build": " that were built here"}
+    options = f" --kubernetes-version {version}" if version else ""
+    options += f" --source {source}" if source else ""
+    return SetupError(
+        f"no binaries of Kubernetes {version or binaries.DEFAULT_VERSION}"
+        f"{way[source] if source else ''} are here yet",
+        hint=f"gpuwl local fetch{options}",
+    )
+
+
 def fetch(app: App, bundle_to: "Path | None", bundle_from: "Path | None") -> "Binaries":
     """Return binaries that are here now: obtained, unpacked from a bundle, or packed into one."""
     from gpuwl.controlplane import binaries, bundle

@@ -1,5 +1,6 @@
 """The components of one start, watched: one that dies or hangs ends the start."""
 
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ LONGEST_SECONDS = 300.0
 """How long a start may go on moving without getting there."""
 LAST_LINES = 5
 TAIL_BYTES = 65536
+ROOM = 64_000_000
+"""Bytes of disk that etcd takes at once for a file of its log, of which it makes two."""
 PANICS = ("panic: ", "fatal error: ")
 """How Go's runtime begins its last words."""
 
@@ -81,7 +84,7 @@ class Boot:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         raise ComponentError(
             f"{name} ended while the local control plane started ({how})",
-            details=lines or ["it wrote nothing"],
+            details=[*(lines or ["it wrote nothing"]), *_little_room(self.folder)],
             hint=f"its whole log: {log}",
         )
 
@@ -104,6 +107,16 @@ class Boot:
 
     def _log_bytes(self) -> int:
         return sum(process.log_path(self.folder, name).stat().st_size for name in self._children)
+
+
+def _little_room(folder: Path) -> list[str]:
+    """Return a line about a disk that is full: what dies of that often cannot write why."""
+    free = shutil.disk_usage(folder).free
+    if free >= ROOM:
+        return []
+    return [
+        f"{folder} has {free / 1e6:.0f} MB of disk left, and a start takes {2 * ROOM / 1e6:.0f}"
+    ]
 
 
 def last_lines(log: Path, count: int = LAST_LINES) -> list[str]:

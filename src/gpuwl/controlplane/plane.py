@@ -97,31 +97,32 @@ class Wanted:
         if self.version not in {None, record.version}:
             raise InputError(f"{running} with Kubernetes {record.version}", hint=hint)
         if self.dump not in {None, record.dump}:
-            of = record.dump.path if record.dump else "the lab"
+            of = str(record.dump) if record.dump else "the lab"
             raise InputError(f"{running} with other nodes, those of {of}", hint=hint)
         return _plane(self.name)
 
 
-def down(name: str = state.DEFAULT_NAME) -> Down:
+def down(name: str = state.DEFAULT_NAME, say: Say = lambda _: None) -> Down:
     """Stop a control plane and remove its state; nothing to stop is success.
 
-    Waits for a start of the same name to end. Raises SetupError where a process does not end.
+    Waits for a start of the same name to end, and says so. Raises SetupError where a process does
+    not end.
     """
     began = time.monotonic()
     folder = state.folder(name)
     stopped = name in sweep()
     if not folder.exists():
         return Down(name, stopped=stopped, seconds=time.monotonic() - began)
-    with state.locked(name):
+    with state.locked(name, on_wait=lambda: say("waiting for another gpuwl that is at it")):
         stopped = folder.exists()
         if stopped:
             teardown.stop(name)
     return Down(name, stopped=stopped, seconds=time.monotonic() - began)
 
 
-def down_all() -> list[Down]:
+def down_all(say: Say = lambda _: None) -> list[Down]:
     """Stop every control plane of this user."""
-    return [down(name) for name in names()]
+    return [down(name, say) for name in names()]
 
 
 def sweep() -> list[str]:

@@ -10,6 +10,7 @@ A folder below `folders.state()` is in one of these phases:
 
 import contextlib
 import dataclasses
+import datetime as dt
 import fcntl
 import json
 import os
@@ -47,6 +48,12 @@ class Dump:
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}") from None
         return cls(str(path.resolve()), found.st_size, found.st_mtime_ns, anonymised)
+
+    def __str__(self) -> str:
+        """Say which nodes these are; of one file there may be two kinds, and several states."""
+        when = dt.datetime.fromtimestamp(self.mtime / 1e9).astimezone()
+        as_of = f"{self.path} as of {when:%Y-%m-%d %H:%M:%S}"
+        return f"{as_of}, anonymised" if self.anonymised else as_of
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,8 @@ def failure(name: str) -> str | None:
 def create(name: str) -> Path:
     """Make the empty folder of a start, closed to others, with the gate in it.
 
-    Raises SetupError where KUBECONFIG could not name what is in it.
+    Raises SetupError where KUBECONFIG could not name what is in it, or where another user owns the
+    folder above.
     """
     made = folder(name)
     if os.pathsep in str(made):
@@ -126,9 +134,22 @@ def create(name: str) -> Path:
             hint="set XDG_STATE_HOME to a folder without one",
         )
     folders.make(folders.state())
+    _close(folders.state())
     made.mkdir(mode=0o700)
     (made / GATE).touch(mode=0o600)
     return made
+
+
+def _close(parent: Path) -> None:
+    """Close the folder of all control planes to others, who could put theirs in the place of ours."""
+    found = parent.stat()
+    if found.st_uid != os.geteuid():
+        raise SetupError(
+            f"{parent} belongs to another user (uid {found.st_uid})",
+            hint="set XDG_STATE_HOME to a folder of your own",
+        )
+    if found.st_mode & 0o077:
+        parent.chmod(0o700)
 
 
 @contextlib.contextmanager

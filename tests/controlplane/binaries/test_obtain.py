@@ -402,6 +402,28 @@ def test_a_download_onto_a_full_disk_is_said(
     assert "No space left on device" in caught.value.details[0]
 
 
+def test_an_archive_is_not_blamed_for_a_full_disk(mirror: "Server", tmp_path: Path) -> None:
+    with (
+        mounted(tmp_path / "small", "size=1m") as place,
+        pytest.raises(OSError, match="No space left on device"),
+    ):
+        release.fetch(binaries.DEFAULT_VERSION, place, lambda _: None)
+
+
+def test_binaries_that_are_not_there_are_named_with_the_command_that_gets_them() -> None:
+    done = program("gpuwl")("local", "binaries", "--kubernetes-version", "1.36.3")
+    assert done.returncode == 3
+    assert done.stderr.splitlines() == [
+        "error: no binaries of Kubernetes 1.36.3 are here yet",
+        "hint: gpuwl local fetch --kubernetes-version 1.36.3",
+    ]
+
+
+def test_clean_takes_a_name_as_every_local_command_does() -> None:
+    done = program("gpuwl")("local", "clean", "--name", "other")
+    assert (done.returncode, done.stdout) == (0, "freed 0 MB\n")
+
+
 def test_a_cache_that_cannot_be_written_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
