@@ -1,12 +1,13 @@
 """Taking back what the journal lists, and nothing else: Pods, namespace, resources, labels."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from gpuwl import objects, paths
 from gpuwl.cluster import Cluster
-from gpuwl.errors import ClusterError
+from gpuwl.errors import ClusterError, GpuwlError, SetupError, WaitTimeoutError
 from gpuwl.journal import THE_NAMESPACE, Change, Journal, Value, shown
 from gpuwl.removal import Removal
 
@@ -14,6 +15,8 @@ Object = dict[str, Any]
 
 CONFLICT = 409
 CONFLICT_TRIES = 5
+OF_THIS_ENTRY = frozenset({400, 403, CONFLICT, 422})
+"""Statuses by which the server refuses one change; any other may meet each of them."""
 PARTS = (objects.AMOUNTS, ("labels",))
 """Fields of a node that are changed together: the status has a subresource of its own."""
 
@@ -40,20 +43,45 @@ class TakeBack:
         self._removal = Removal(cluster, journal, timeout=timeout, own=own)
         self.undone: list[Note] = []
         self.left: list[Note] = []
+        self._obstacles: list[GpuwlError] = []
 
     def everything(self) -> None:
         """Take back all entries, the last made first.
 
-        Raises WaitTimeoutError or SetupError where something does not go away.
+        What does not go away, or may not be taken back, keeps nothing else from it. Raises
+        WaitTimeoutError, SetupError or ClusterError for it at the end, and ClusterError at once where
+        the server does not answer.
         """
         for key in [key for key in self._journal.made if key != THE_NAMESPACE]:
-            self._object(key, paths.pod(key.split("/")[1]), self._delete_pod)
-        if THE_NAMESPACE in self._journal.made:
-            self._object(THE_NAMESPACE, paths.THE_NAMESPACE, self._delete_namespace)
+            with self._going_on():
+                self._object(key, paths.pod(key.split("/")[1]), self._delete_pod)
+        if THE_NAMESPACE in self._journal.made and not self._obstacles:  # a Pod of ours is in it
+            with self._going_on():
+                self._object(THE_NAMESPACE, paths.THE_NAMESPACE, self._delete_namespace)
         for part in PARTS:
             for name in sorted({v.node for v in self._journal.values if v.field in part}):
-                self._node(name, part)
+                with self._going_on():
+                    self._node(name, part)
+        self._raise_obstacles()
         self._say_what_is_lost()
+
+    @contextlib.contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Keep for the end what hinders one entry; it stays in the journal."""
+        try:
+            yield
+        except (SetupError, WaitTimeoutError) as error:
+            self._obstacles.append(error)
+        except ClusterError as error:
+            if error.status not in OF_THIS_ENTRY:
+                raise
+            self._obstacles.append(error)
+
+    def _raise_obstacles(self) -> None:
+        if self._obstacles:
+            first, *others = self._obstacles
+            first.details += tuple(other.message for other in others)
+            raise first
 
     def _object(self, key: str, path: str, delete: Callable[[str, Object], None]) -> None:
         found = self._cluster.find(path)

@@ -181,6 +181,8 @@ def test_a_reset_that_is_stopped_half_way_goes_on(cluster: Cluster, gpuwl: Run) 
     assert done.returncode == 4
     assert "Pod vmi-vgpu is still being deleted" in done.stderr
     assert "example.com/held" in done.stderr
+    assert seen(cluster)["nodes"] == before["nodes"], "what is held keeps nothing else"
+    assert "gpuwl did not make" not in done.stderr
     cluster.merge_patch(paths.pod("vmi-vgpu"), {"metadata": {"finalizers": None}})
     reset(gpuwl)
     assert seen(cluster) == before
@@ -210,10 +212,12 @@ def test_another_cluster_has_its_journal_in_the_state_folder(
 def test_a_namespace_nobody_finishes_is_said(cluster: Cluster, gpuwl: Run, tmp_path: Path) -> None:
     """Elsewhere gpuwl waits for the namespace controller, which this cluster lacks."""
     env = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    before = seen(cluster)
     ran(gpuwl, env=env)
     done = gpuwl("reset", "--timeout", "0.5", env=env)
     assert done.returncode == 3
     assert "namespace gpu-vm is still Terminating after 0.5 s" in done.stderr
+    assert seen(cluster)["nodes"] == before["nodes"]
 
 
 def test_a_broken_journal_stops_before_anything_is_changed(
