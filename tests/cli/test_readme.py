@@ -1,6 +1,7 @@
 """The README's tables and the code say the same."""
 
 import re
+import signal
 from pathlib import Path
 
 import click
@@ -30,7 +31,8 @@ def test_the_exit_codes() -> None:
         for error in vars(errors).values()
         if isinstance(error, type) and issubclass(error, errors.GpuwlError)
     }
-    assert listed == raised | {0, entry.BUG, entry.INTERRUPTED, 143}
+    signals = {128 + signal.SIGTERM, 128 + signal.SIGHUP}
+    assert listed == raised | signals | {0, entry.BUG, entry.INTERRUPTED, entry.PIPE_CLOSED}
 
 
 def test_the_option_table() -> None:
