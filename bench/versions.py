@@ -3,9 +3,9 @@
 
     bench/versions.py [VERSION ...]
 
-Runs the whole lab on a fresh local control plane of each version (1.37.2 and 1.36.3), and prints
-the message that the scheduler itself gave. The words differ, which is why nothing in the lab
-depends on them. GPUWL_ASSETS is left aside: it holds one version.
+Runs the whole lab on a fresh local control plane of each version, and prints the message that the
+scheduler itself gave. The words differ, which is why nothing in the lab depends on them. GPUWL_ASSETS
+is left aside: it holds one version.
 """
 
 import json
@@ -15,8 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from gpuwl.controlplane import build
+
 GPUWL = Path(sys.executable).parent / "gpuwl"
-VERSIONS = ("1.37.2", "1.36.3")
 
 
 def message(version: str, folder: Path) -> str:
@@ -38,7 +39,7 @@ def message(version: str, folder: Path) -> str:
 def main() -> None:
     """Print version and message for each."""
     with tempfile.TemporaryDirectory() as folder:
-        for version in sys.argv[1:] or VERSIONS:
+        for version in sys.argv[1:] or build.buildable():
             print(f"{version}: {message(version, Path(folder))}", flush=True)
 
 
