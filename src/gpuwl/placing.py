@@ -16,7 +16,7 @@ POLL = 0.02
 def place(ctx: Context, lab_pod: LabPod) -> Object:
     """Apply a Pod's manifest and return the Pod once the scheduler has placed it.
 
-    Raises WaitTimeoutError with the scheduler's own message where no node takes it in time.
+    Raises what `wait_for` raises.
     """
     apply(ctx, lab_pod, keep=lambda pod: ctx.is_placed(pod, lab_pod))
     return wait_for(ctx, lab_pod, "True")
@@ -25,7 +25,8 @@ def place(ctx: Context, lab_pod: LabPod) -> Object:
 def place_in_vain(ctx: Context, lab_pod: LabPod) -> Object:
     """Apply a Pod that no node should take, and return it once the scheduler has decided.
 
-    A Pod that is there already goes first: its message may tell of the cluster as it was.
+    A Pod that is there already goes first: its message may tell of the cluster as it was. Raises
+    what `wait_for` raises.
     """
     apply(ctx, lab_pod, keep=lambda _: False)
     return wait_for(ctx, lab_pod, "False")
@@ -41,7 +42,9 @@ def apply(ctx: Context, lab_pod: LabPod, *, keep: Callable[[Object], bool]) -> N
 def wait_for(ctx: Context, lab_pod: LabPod, status: str) -> Object:
     """Return the Pod once the scheduler has decided: placed, or PodScheduled of that status.
 
-    Raises JudgedNegativeError where the Pod asks for something else than it was made with.
+    Raises WaitTimeoutError with the scheduler's own message where that does not come in time,
+    SetupError where the Pod goes meanwhile, and JudgedNegativeError where it asks for something else
+    than it was made with.
     """
     seen: list[Object] = []
 

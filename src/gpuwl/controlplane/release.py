@@ -52,13 +52,13 @@ def etcd_version(kubernetes: str) -> str:
     return _ETCD_OF_MINOR[known]
 
 
-def fetch(version: str, into: Path, say: Say, limits: Limits | None = None) -> None:
+def fetch(version: str, into: Path, say: Say) -> None:
     """Download the three binaries into a folder. Only for the holder of the cache's lock.
 
     Hosts and digests come first, so that what cannot work ends at once and not after 200 MB.
     Raises DownloadError, of which DigestError for a file that is not the released one.
     """
-    limits = limits or Limits()
+    limits = Limits()
     platform = binarycache.platform()
     if not platform.startswith("linux-"):
         raise DownloadError(f"there are official builds for Linux only, not for {platform}")
