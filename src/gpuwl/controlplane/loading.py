@@ -6,6 +6,7 @@ from concurrent import futures
 from pathlib import Path
 from threading import Event
 
+from gpuwl import paths
 from gpuwl.controlplane import components
 from gpuwl.controlplane.admin import Connection
 from gpuwl.controlplane.nodes import Node
@@ -13,7 +14,6 @@ from gpuwl.errors import ClusterError, InputError
 
 Say = Callable[[str], None]
 
-PATH = "/api/v1/nodes"
 CONNECTIONS = 8
 NODES_WORTH_A_CONNECTION = 50
 SAY_EVERY = 0.25
@@ -58,7 +58,7 @@ class _Crew:
             for node in self._nodes:
                 if self.stopped.is_set():
                     return
-                if not connection.create(PATH, node):
+                if not connection.create(paths.NODES, node):
                     self._create_again(node)
                 self.created += 1
 
@@ -71,7 +71,7 @@ class _Crew:
 
         client = Cluster.from_kubeconfig(self._folder / components.KUBECONFIG)
         try:
-            client.create(PATH, node)
+            client.create(paths.NODES, node)
         except ClusterError as error:
             if error.status in INVALID:
                 raise InputError(f"a node of the dump cannot be used: {error.message}") from None
