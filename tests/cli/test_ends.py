@@ -219,6 +219,7 @@ def test_the_options_know_which_step_is_the_last() -> None:
         (["run", "--all", "--root", ""], "it is empty"),
         (["run", "--all", "--context", ""], "it is empty"),
         (["run", "--all", "--kubeconfig", ""], "it is empty"),
+        (["local", "down", "--name", ""], "it is empty"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import os
+import shutil
 import signal
 import ssl
 import subprocess
@@ -15,7 +16,8 @@ import pytest
 from tests.controlplane.support import UP, command, identity, kill, processes_in, silent
 
 from gpuwl import waiting
-from gpuwl.controlplane import components, plane, process, state, status, teardown
+from gpuwl.controlplane import components, nodes, plane, process, start, state, status, teardown
+from gpuwl.controlplane.binaries import Binaries
 from gpuwl.errors import SetupError
 
 pytestmark = pytest.mark.cluster
@@ -91,6 +93,30 @@ def test_a_component_that_was_suspended_is_named_and_the_next_start_replaces_all
     assert idle.reason == f"process {who.pid} is suspended; kill -CONT {who.pid} lets it go on"
     assert plane.ensure_up(name, say=silent).started
     assert not process.alive(who)
+
+
+def test_a_record_that_cannot_be_read_is_no_start_under_way(name: str) -> None:
+    plane.ensure_up(name, say=silent)
+    (state.folder(name) / state.RECORD).write_text("")
+    found = status.status(name)
+    assert found.phase is status.Phase.BROKEN
+    assert found.message is not None
+    assert "plane.json cannot be read" in found.message
+    assert plane.ensure_up(name, say=silent).started
+
+
+def test_the_versions_of_what_runs_are_known_when_its_files_are_gone(
+    name: str, tmp_path: Path, found_binaries: Binaries
+) -> None:
+    copied = tmp_path / "copied"
+    shutil.copytree(found_binaries.folder, copied)
+    with state.locked(name):
+        binaries = Binaries(found_binaries.version, "cache", copied)
+        start.start(start.Request(name, binaries, nodes.lab_nodes(), None), silent)
+    before = [part.version for part in status.status(name).components]
+    shutil.rmtree(copied)
+    assert [part.version for part in status.status(name).components] == before
+    assert all(before)
 
 
 def test_two_at_once_share_one(name: str) -> None:

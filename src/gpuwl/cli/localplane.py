@@ -65,6 +65,8 @@ def blamed(error: GpuwlError, name: str | None) -> GpuwlError:
     if name is None or (found := status(name)).phase is not Phase.BROKEN:
         return error
     dead = [part for part in found.components if not part.alive]
+    if not dead:
+        return error
     return SetupError(
         f"{', '.join(part.name for part in dead)} of the local control plane {name} does not run",
         details=[error.message, *(f"{part.name}: {localstatus.why(part)}" for part in dead)],

@@ -152,7 +152,13 @@ SHARED = (
 )
 
 PLANE = (
-    _option("--name", variable="NAME", metavar="NAME", help="Which local control plane (default)."),
+    _option(
+        "--name",
+        variable="NAME",
+        type=_Word(),
+        metavar="NAME",
+        help="Which local control plane (default).",
+    ),
     _option(
         "--kubernetes-version",
         variable="KUBERNETES_VERSION",

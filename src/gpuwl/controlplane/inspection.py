@@ -114,10 +114,11 @@ def one_version(folder: Path, spoken: Mapping[str, str]) -> str:
 def versions(folder: Path) -> dict[str, str]:
     """Ask the three binaries their versions, all at once. Raises SetupError where one cannot say."""
     with ThreadPoolExecutor(len(NAMES)) as pool:
-        return dict(zip(NAMES, pool.map(lambda name: _ask(folder / name), NAMES), strict=True))
+        return dict(zip(NAMES, pool.map(lambda name: ask(folder / name), NAMES), strict=True))
 
 
-def _ask(binary: Path) -> str:
+def ask(binary: Path) -> str:
+    """Return the version that a binary says it is. Raises SetupError where it cannot say."""
     try:
         done = subprocess.run(
             [binary, "--version"],

@@ -1,5 +1,6 @@
 """What a local control plane is doing: as plain data, for people and for JSON."""
 
+import contextlib
 import time
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +18,7 @@ class Phase(StrEnum):
     STARTING = "starting"
     UP = "up"
     BROKEN = "broken"
-    """It was up, and a component died or was suspended since."""
+    """It was up, and a component died or was suspended since, or its record was damaged."""
     FAILED = "failed"
     """It did not start; its logs are kept."""
 
@@ -46,7 +47,7 @@ class Status:
     """One control plane. What is not known in its phase is None; memory is the sum in bytes.
 
     `nodes` is how many it was started with, and `dump` the file they came from. `uptime` is in
-    seconds. `message` says why a start failed.
+    seconds. `message` says why a start failed, or that its record cannot be read.
     """
 
     name: str
@@ -85,12 +86,14 @@ def status(name: str) -> Status:
         dump=record.dump.path if record and record.dump else None,
         memory=sum(part.memory or 0 for part in parts) if record else None,
         uptime=time.time() - record.started if record and phase is Phase.UP else None,
-        message=state.failure(name),
+        message=state.failure(name) or _unreadable(name),
         components=parts,
     )
 
 
 def _phase(name: str, record: state.Record | None, parts: tuple[ComponentStatus, ...]) -> Phase:
+    if _unreadable(name):
+        return Phase.BROKEN
     if record:
         return Phase.UP if all(part.alive for part in parts) else Phase.BROKEN
     if state.failure(name):
@@ -98,8 +101,16 @@ def _phase(name: str, record: state.Record | None, parts: tuple[ComponentStatus,
     return Phase.STARTING if parts else Phase.DOWN
 
 
+def _unreadable(name: str) -> str | None:
+    """Say that a record cannot be read: cut off by a crash, or written by another gpuwl."""
+    path = state.folder(name) / state.RECORD
+    if state.read(name) or not path.exists():
+        return None
+    return f"{path} cannot be read: `gpuwl local down` or `up` clears it away"
+
+
 def _components(folder: Path, record: state.Record | None) -> tuple[ComponentStatus, ...]:
-    versions = _versions(Path(record.binaries)) if record else {}
+    versions = _versions(folder, Path(record.binaries)) if record else {}
     return tuple(_component(folder, name, versions.get(name)) for name in components.NAMES)
 
 
@@ -132,8 +143,12 @@ def _reason(identity: process.Identity | None, log: Path) -> str:
     return f"process {identity.pid} is gone"
 
 
-def _versions(programs: Path) -> dict[str, str]:
-    """Return each binary's own version, as recorded beside it, else as it says itself."""
+def _versions(folder: Path, programs: Path) -> dict[str, str]:
+    """Return each binary's own version, as recorded beside it, else as it says itself.
+
+    Where the binaries were removed since, as by `gpuwl local clean`, the processes' own are asked:
+    the kernel keeps a file that runs.
+    """
     try:
         return {name: entry.version for name, entry in binarycache.read(programs).files.items()}
     except (OSError, ValueError):
@@ -141,4 +156,14 @@ def _versions(programs: Path) -> dict[str, str]:
     try:
         return inspection.versions(programs)
     except SetupError:
-        return {}  # removed since; what runs goes on running
+        return _versions_of_processes(folder)
+
+
+def _versions_of_processes(folder: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in components.NAMES:
+        identity = process.read_record(process.record_path(folder, name))
+        if identity and process.alive(identity):
+            with contextlib.suppress(SetupError):
+                found[name] = inspection.ask(Path(f"/proc/{identity.pid}/exe"))
+    return found
