@@ -10,7 +10,8 @@ from gpuwl import errors
 from gpuwl.cli import commands, entry, local
 from gpuwl.steps import STEPS
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+REPOSITORY = Path(__file__).parents[2]
+README = (REPOSITORY / "README.md").read_text()
 
 
 def rows(header: str) -> list[list[str]]:
@@ -60,3 +61,7 @@ def test_every_command_is_named() -> None:
         assert f"gpuwl {command}" in README
     for command in local.local.commands:
         assert f"gpuwl local {command}" in README
+
+
+def test_the_rights_are_those_that_are_tested() -> None:
+    assert f"```yaml\n{(REPOSITORY / 'docs/clusterrole.yaml').read_text()}```\n" in README
