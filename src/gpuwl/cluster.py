@@ -216,9 +216,10 @@ class Cluster(ReadOnlyCluster):
             if error.status not in {404, 409}:
                 raise
 
-    def delete_all(self, path: str) -> None:
-        """Delete every object of a collection."""
-        self._call(Call("deletecollection", "DELETE", path))
+    def delete_all(self, path: str) -> list[Object]:
+        """Delete every object of a collection, and return those that their finalizers hold."""
+        answer = _decoded(self._call(Call("deletecollection", "DELETE", path)), path)
+        return [item for item in answer.get("items") or () if item["metadata"].get("finalizers")]
 
 
 class _PassingError(Exception):

@@ -99,21 +99,33 @@ class Removal:
         return None if found and objects.is_terminating(found) else True
 
     def _finish(self, found: Object) -> None:
-        """Do what kube-controller-manager does elsewhere: empty the namespace, then release it."""
+        """Do what kube-controller-manager does elsewhere: empty the namespace, then release it.
+
+        Raises SetupError where something in it is held by a finalizer.
+        """
         self._journal.will_remove(THE_NAMESPACE, found)
         for pod in self.pods():
             self.pod(pod)
-        for collection in self._collections():  # else they come back with the next namespace
-            self._cluster.delete_all(collection)
+        held = [  # what stays comes back with the next namespace
+            f"{kind}/{item['metadata']['name']} is held by {', '.join(item['metadata']['finalizers'])}"
+            for kind in self._other_kinds()
+            for item in self._cluster.delete_all(f"{paths.THE_NAMESPACE}/{kind}")
+        ]
+        if held:
+            raise SetupError(
+                f"namespace {NAMESPACE} cannot be emptied",
+                details=held,
+                hint=f"kubectl edit -n {NAMESPACE} takes a finalizer off that nobody heeds",
+            )
         released = {**found, "spec": {"finalizers": []}}
         released["metadata"] = {"name": NAMESPACE, "uid": found["metadata"]["uid"]}
         self._cluster.replace(f"{paths.THE_NAMESPACE}/finalize", released)
 
-    def _collections(self) -> list[str]:
-        """Return the paths of what else of the core API a namespace may hold (API discovery)."""
+    def _other_kinds(self) -> list[str]:
+        """Return what else of the core API a namespace may hold (API discovery)."""
         kinds = self._cluster.get(paths.CORE)["resources"]
         return [
-            f"{paths.THE_NAMESPACE}/{kind['name']}"
+            kind["name"]
             for kind in kinds
             if kind["namespaced"] and "deletecollection" in kind["verbs"] and kind["name"] != "pods"
         ]

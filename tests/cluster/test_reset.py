@@ -188,6 +188,22 @@ def test_a_reset_that_is_stopped_half_way_goes_on(cluster: Cluster, gpuwl: Run) 
     assert seen(cluster) == before
 
 
+def test_what_a_finalizer_holds_in_our_own_namespace_is_said(cluster: Cluster, gpuwl: Run) -> None:
+    """It would come back with the next namespace of that name."""
+    before = seen(cluster)
+    ran(gpuwl)
+    collection = f"{paths.THE_NAMESPACE}/configmaps"
+    held = {"name": "left-behind", "finalizers": ["example.com/held"]}
+    cluster.create(collection, {"metadata": held})
+    done = gpuwl("reset", "--timeout", "0.5")
+    assert done.returncode == 3
+    assert "configmaps/left-behind is held by example.com/held" in done.stderr
+    assert seen(cluster)["nodes"] == before["nodes"]
+    cluster.merge_patch(f"{collection}/left-behind", {"metadata": {"finalizers": None}})
+    reset(gpuwl)
+    assert seen(cluster) == before
+
+
 def test_another_cluster_has_its_journal_in_the_state_folder(
     cluster: Cluster, gpuwl: Run, tmp_path: Path
 ) -> None:
