@@ -86,7 +86,9 @@ def test_many_nodes_load_with_progress_and_take_pods(
 def test_a_node_that_the_server_refuses(name: str, tmp_path: Path) -> None:
     bad = a_node("fine")
     bad["metadata"]["labels"]["not a label!"] = "x"
-    with pytest.raises(InputError, match=r"a node of the dump cannot be used: .*not a label!"):
+    with pytest.raises(
+        InputError, match=r"the node fine of the dump cannot be used: .*not a label!"
+    ):
         plane.ensure_up(name, nodes=written(tmp_path, bad), say=silent)
     assert not state.folder(name).exists()
 

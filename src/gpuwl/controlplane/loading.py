@@ -74,7 +74,10 @@ class _Crew:
             client.create(paths.NODES, node)
         except ClusterError as error:
             if error.status in INVALID:
-                raise InputError(f"a node of the dump cannot be used: {error.message}") from None
+                name = node["metadata"]["name"]
+                raise InputError(
+                    f"the node {name} of the dump cannot be used: {error.message}"
+                ) from None
             if error.status != 409:
                 raise
         finally:
