@@ -74,7 +74,8 @@ def _check_asks(pod: Object, lab_pod: LabPod) -> None:
         raise JudgedNegativeError(
             f"Pod {lab_pod.name} does not ask for what {lab_pod.manifest} says",
             details=[
-                f"{part}: expected {expected or 'none'}, found {found or 'none'}"
+                f"{part}: expected {repr(expected) if expected else 'none'}, "
+                f"found {repr(found) if found else 'none'}"
                 for part, (expected, found) in deviations.items()
             ],
             hint="an admission policy or webhook of that cluster rewrites Pods, or somebody else "
