@@ -7,6 +7,8 @@ import json
 import re
 import ssl
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -175,6 +177,29 @@ def test_logs_are_found_and_followed(control_plane: plane.Plane) -> None:
     assert sorted(first, key=str) == sorted(lines, key=str)
     with pytest.raises(InputError, match="no component 'kubelet'"):
         logs.paths(control_plane.name, "kubelet")
+
+
+def test_following_ends_with_its_reader(control_plane: plane.Plane) -> None:
+    with subprocess.Popen(
+        [
+            Path(sys.executable).parent / "gpuwl",
+            "local",
+            "logs",
+            "-f",
+            "--name",
+            control_plane.name,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        while not child.stdout.readline().startswith("kube-scheduler: "):
+            pass
+        child.stdout.close()
+        assert child.wait(timeout=10) == 141
+        assert child.stderr.read() == ""
 
 
 def test_the_labs_nodes_are_ready_and_have_no_taint(control_plane: plane.Plane) -> None:

@@ -111,7 +111,8 @@ def logs(app: App, component: str | None, follow: bool) -> int:
     app.payload["logs"] = [str(path) for path in found]
     if app.reporter.as_json:
         return 0
-    lines = planelogs.follow(found) if follow else planelogs.read(found)
+    on_idle = localstatus.check_reader
+    lines = planelogs.follow(found, on_idle) if follow else planelogs.read(found)
     localstatus.print_lines(app.reporter, lines, with_names=len(found) > 1)
     return 0
 

@@ -1,13 +1,18 @@
 """Rendering of `gpuwl local status` and `gpuwl local logs`."""
 
+import select
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+
+from gpuwl.errors import ReaderGone
 
 if TYPE_CHECKING:
     from gpuwl.console import Reporter
     from gpuwl.controlplane.logs import Line
     from gpuwl.controlplane.status import ComponentStatus, Status
+
+STDOUT = 1
 
 
 def data(status: "Status") -> dict[str, Any]:
@@ -68,3 +73,14 @@ def print_lines(reporter: "Reporter", lines: "Iterable[Line]", *, with_names: bo
     for line in lines:
         prefix = f"{line.component}: " if with_names else ""
         reporter.raw(f"{prefix}{line.text}\n")
+
+
+def check_reader() -> None:
+    """Raise ReaderGone where standard output is a pipe that nobody reads any more.
+
+    Otherwise only a write would tell (`gpuwl local logs -f | head -1`), and a quiet log has none.
+    """
+    poll = select.poll()
+    poll.register(STDOUT, 0)  # POLLERR comes unasked, poll(2)
+    if any(event & select.POLLERR for _, event in poll.poll(0)):
+        raise ReaderGone

@@ -1,6 +1,6 @@
 """The logs of a local control plane: where they are, and what is added to them."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -49,8 +49,11 @@ def read(logs: Sequence[Path]) -> Iterator[Line]:
                 yield Line(log.stem, text.rstrip("\n"))
 
 
-def follow(logs: Sequence[Path]) -> Generator[Line]:
-    """Return the lines that are there and then those that are added, until the logs are removed."""
+def follow(logs: Sequence[Path], on_idle: Callable[[], None] = lambda: None) -> Generator[Line]:
+    """Return the lines that are there and then those that are added, until the logs are removed.
+
+    `on_idle` is called several times a second while there are none, and may raise to end it.
+    """
     streams = {log: log.open(errors="replace") for log in logs}
     try:
         while True:
@@ -59,6 +62,7 @@ def follow(logs: Sequence[Path]) -> Generator[Line]:
             if not lines:
                 if not any(log.exists() for log in logs):
                     return
+                on_idle()
                 waiting.pause(POLL_SECONDS)
     finally:
         for stream in streams.values():
