@@ -43,6 +43,7 @@ bench: setup
 	$(BIN)/python bench/lab.py
 	$(BIN)/python bench/checker.py
 	$(BIN)/python bench/cold.py
+	$(BIN)/python bench/load.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

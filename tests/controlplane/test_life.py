@@ -29,11 +29,9 @@ MOST_SECONDS_OF_A_STOP = 2.0
 def open_watch(up: plane.Plane) -> Iterator[None]:
     """Keep a watch open that nobody closes, from its first event on."""
     context = ssl.create_default_context(cafile=up.folder / components.CA_CERTIFICATE)
-    context.load_cert_chain(
-        up.folder / components.ADMIN_CERTIFICATE, up.folder / components.ADMIN_KEY
-    )
     connection = http.client.HTTPSConnection("127.0.0.1", up.port, context=context, timeout=10)
-    connection.request("GET", "/api/v1/nodes?watch=1")
+    token = (up.folder / components.LOADER_IDENTITY).read_text().partition(",")[0]
+    connection.request("GET", "/api/v1/nodes?watch=1", headers={"Authorization": f"Bearer {token}"})
     with contextlib.closing(connection), connection.getresponse() as response:
         assert response.status == 200
         assert b"ADDED" in response.read1()

@@ -64,7 +64,7 @@ def test_only_its_owner_can_read_anything(control_plane: plane.Plane) -> None:
         assert stat.S_IMODE(mode) & 0o077 == 0, f"{entry} {stat.filemode(mode)}"
         if entry.is_dir():
             assert stat.S_IMODE(mode) == 0o700
-    for file in ("kubeconfig", components.ADMIN_KEY, components.SERVER_KEY):
+    for file in ("kubeconfig", components.LOADER_IDENTITY, components.SERVER_KEY):
         assert stat.S_IMODE((control_plane.folder / file).stat().st_mode) == 0o600
 
 
@@ -72,6 +72,7 @@ def test_no_key_is_on_a_command_line_or_in_a_log(control_plane: plane.Plane) -> 
     keys = [path.read_text() for path in control_plane.folder.glob("*.key")]
     kubeconfig = control_plane.kubeconfig.read_text()
     keys += re.findall(r"client-key-data: (\S+)", kubeconfig)
+    keys.append((control_plane.folder / components.LOADER_IDENTITY).read_text().partition(",")[0])
     assert len(keys) == 4
     secrets = {line for key in keys for line in key.splitlines() if not line.startswith("---")}
     public = [path.read_text(errors="replace") for path in control_plane.folder.glob("*.log")]
@@ -91,7 +92,7 @@ def _get(context: ssl.SSLContext, port: int, path: str) -> int:
         connection.close()
 
 
-def test_nobody_enters_without_a_certificate(control_plane: plane.Plane) -> None:
+def test_nobody_enters_without_a_certificate_or_token(control_plane: plane.Plane) -> None:
     trusted = ssl.create_default_context(cafile=control_plane.folder / "ca.crt")
     for path in ("/api/v1/nodes", "/readyz", "/version"):
         assert _get(trusted, control_plane.port, path) == 401

@@ -25,8 +25,8 @@ SERVER_KEY = "kube-apiserver.key"
 SERVICE_ACCOUNT_KEY = "service-account.key"
 SERVICE_ACCOUNT_PUBLIC = "service-account.pub"
 SCHEDULER_KUBECONFIG = "kube-scheduler.kubeconfig"
-ADMIN_CERTIFICATE = "admin.crt"
-ADMIN_KEY = "admin.key"
+LOADER_IDENTITY = "loader.csv"
+"""Token and name of gpuwl's own requests during a start, a line of kube-apiserver's token file."""
 KUBECONFIG = "kubeconfig"
 """The administrator's."""
 
@@ -68,6 +68,7 @@ def kube_apiserver(port: int) -> list[str]:
         f"--tls-cert-file={SERVER_CERTIFICATE}",
         f"--tls-private-key-file={SERVER_KEY}",
         f"--client-ca-file={CA_CERTIFICATE}",
+        f"--token-auth-file={LOADER_IDENTITY}",
         "--anonymous-auth=false",
         "--authorization-mode=RBAC",
         f"--service-account-issuer={ISSUER}",

@@ -1,4 +1,4 @@
-"""Certificates, keys and kubeconfigs of one local control plane: EC keys, one identity each.
+"""Certificates, keys, token and kubeconfigs of one local control plane: EC keys, one identity each.
 
 The certificate authority's key is used in memory and never written, so nobody can issue further
 identities later. Groups and names are those of Kubernetes' own components
@@ -8,6 +8,7 @@ identities later. Groups and names are those of Kubernetes' own components
 import base64
 import datetime as dt
 import ipaddress
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,8 +102,7 @@ def create(folder: Path, name: str, port: int) -> None:
         components.SCHEDULER_KUBECONFIG: kubeconfig(
             f"gpuwl-{name}", port, authority.certificate, scheduler
         ),
-        components.ADMIN_CERTIFICATE: admin.certificate,
-        components.ADMIN_KEY: admin.key,
+        components.LOADER_IDENTITY: _token_line("gpuwl-loader", "system:masters"),
         components.KUBECONFIG: kubeconfig(f"gpuwl-{name}", port, authority.certificate, admin),
     }
     for file, content in files.items():
@@ -131,6 +131,14 @@ users:
     client-certificate-data: {_base64(pair.certificate)}
     client-key-data: {_base64(pair.key)}
 """.encode()
+
+
+def _token_line(user: str, group: str) -> bytes:
+    """Return a line of kube-apiserver's token file: token, user, uid, groups.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file
+    """
+    return f'{secrets.token_urlsafe(32)},{user},{user},"{group}"\n'.encode()
 
 
 def write_secret(path: Path, content: bytes) -> None:
