@@ -35,7 +35,7 @@ def measure(rounds: int, folder: Path) -> tuple[list[float], list[float]]:
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "XDG_STATE_HOME": str(folder / "state"),
     }
-    gpuwl = [BIN / "gpuwl", "-q"]
+    gpuwl = [str(BIN / "gpuwl"), "-q"]
     subprocess.run([*gpuwl, "local", "up"], env=environment, check=True, stdout=sys.stderr)
     path = subprocess.run(
         [*gpuwl, "local", "kubeconfig"], env=environment, check=True, capture_output=True, text=True

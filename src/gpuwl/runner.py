@@ -8,7 +8,7 @@ from typing import Protocol
 
 from gpuwl import runfile
 from gpuwl.context import Context
-from gpuwl.errors import GpuwlError, SetupError
+from gpuwl.errors import GpuwlError, SetupError, Terminated
 from gpuwl.runfile import RunFile, StepRecord
 from gpuwl.step import Requirement, Step
 
@@ -94,7 +94,9 @@ def _not_yet(steps: Sequence[Step], missing: Iterable[Requirement]) -> SetupErro
 def _reason(error: BaseException) -> str:
     if isinstance(error, GpuwlError):
         return error.message
-    return "interrupted" if isinstance(error, KeyboardInterrupt) else type(error).__name__
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return "terminated" if isinstance(error, Terminated) else type(error).__name__
 
 
 def _now() -> str:

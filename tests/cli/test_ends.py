@@ -1,5 +1,6 @@
 """How a command ends: interrupted, terminated, by a bug, by a usage error; and what it imports."""
 
+import json
 import os
 import re
 import signal
@@ -60,6 +61,8 @@ def test_a_signal_in_the_middle_and_the_run_after_it(
     assert "Traceback" not in said
     assert not (root / "out/04-container.txt").exists()
     assert unfinished(root) == []
+    steps = json.loads((root / "out/run.json").read_text())["steps"]
+    assert [step["error"] for step in steps if step["result"] == "failed"] == [word]
     cluster.merge_patch(paths.node("lab-node-0"), {"spec": {"unschedulable": None}})
     again = gpuwl("run", "--all")
     assert again.returncode == 0, again.stderr

@@ -145,7 +145,7 @@ def test_a_network_that_has_only_loopback(name: str, own_state: Path) -> None:
     if "Operation not permitted" in done.stderr and os.geteuid():
         pytest.skip("only root may make a network namespace")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "['lo'] 3 nodes"
+    assert done.stdout.splitlines()[-1] == "0 routes, 3 nodes"
 
 
 RAISE_LOOPBACK = """
@@ -155,8 +155,9 @@ with socket.socket() as any_socket:
     fcntl.ioctl(any_socket, 0x8914, request)         # SIOCSIFFLAGS
 """
 ASK = """
+from pathlib import Path
 from gpuwl.cluster import Cluster
 client = Cluster.from_kubeconfig(plane.kubeconfig_path(sys.argv[1]))
-interfaces = [name for _, name in socket.if_nameindex() if name == "lo" or "." not in name]
-print([one for one in interfaces if one == "lo"], len(client.get("/api/v1/nodes")["items"]), "nodes")
+routes = Path("/proc/self/net/route").read_text().splitlines()[1:]
+print(len(routes), "routes,", len(client.get("/api/v1/nodes")["items"]), "nodes")
 """

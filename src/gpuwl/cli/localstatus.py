@@ -58,7 +58,7 @@ def _state(component: "ComponentStatus") -> str:
 
 def why(component: "ComponentStatus") -> str:
     """Say why a component does not run, with the end of its log and where that is."""
-    last = f"; last line: {component.last_line}" if component.last_line else ""
+    last = f"; last line: {component.said}" if component.said else ""
     return f"{component.reason}{last} (log: {component.log})"
 
 

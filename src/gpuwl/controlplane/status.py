@@ -27,7 +27,7 @@ class Phase(StrEnum):
 class ComponentStatus:
     """One component: version, pid, resident memory in bytes, age in seconds while it lives.
 
-    Of one that is not alive, or is suspended, `reason` says how we know and `last_line` is the end
+    Of one that is not alive, or is suspended, `reason` says how we know and `said` is the end
     of its log.
     """
 
@@ -38,7 +38,7 @@ class ComponentStatus:
     memory: int | None
     uptime: float | None
     reason: str | None
-    last_line: str | None
+    said: str | None
     log: str
 
 
@@ -128,7 +128,7 @@ def _component(folder: Path, name: str, version: str | None) -> ComponentStatus:
         memory=usage.memory if usage else None,
         uptime=usage.age if usage else None,
         reason=None if works else _reason(identity, log),
-        last_line=lines[0] if lines else None,
+        said=lines[0] if lines else None,
         log=str(log),
     )
 
