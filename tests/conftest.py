@@ -16,6 +16,7 @@ from gpuwl import journal, objects, paths
 from gpuwl.cluster import Cluster
 from gpuwl.controlplane import binaries, plane
 from gpuwl.controlplane.binaries import Binaries
+from gpuwl.errors import ClusterError
 from gpuwl.names import LABEL_KEY, NODE_NAMES
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -96,10 +97,19 @@ def undo_lab(client: Cluster) -> None:
         client.delete(paths.THE_NAMESPACE, uid=uid)
         found = client.find(paths.THE_NAMESPACE)
         if found:
-            found["spec"]["finalizers"] = []
-            client.replace(f"{paths.THE_NAMESPACE}/finalize", found)
+            finish_namespace(client, found)
     for node in client.get(paths.NODES)["items"]:
         _undo_node(client, node)
+
+
+def finish_namespace(client: Cluster, found: dict[str, Any]) -> None:
+    """Release a Terminating namespace; somebody else may have done so by now."""
+    found["spec"]["finalizers"] = []
+    try:
+        client.replace(f"{paths.THE_NAMESPACE}/finalize", found)
+    except ClusterError as error:
+        if error.status not in {404, 409}:
+            raise
 
 
 def _undo_node(client: Cluster, node: dict[str, Any]) -> None:

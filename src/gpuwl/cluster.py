@@ -25,6 +25,7 @@ Object = dict[str, Any]
 READ_TRIES = 4
 RETRY_PAUSE = 0.2
 LONGEST_RETRY_AFTER = 5.0
+NOT_FOUND = 404
 PASSING_STATUSES = frozenset({429, 500, 502, 503, 504})
 """Statuses after which the same read may succeed a moment later."""
 
@@ -127,7 +128,7 @@ class ReadOnlyCluster:
         try:
             return self.get(path)
         except ClusterError as error:
-            if error.status == 404:
+            if error.status == NOT_FOUND:
                 return None
             raise
 

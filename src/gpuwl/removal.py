@@ -3,8 +3,8 @@
 from typing import Any
 
 from gpuwl import objects, paths, waiting
-from gpuwl.cluster import Cluster
-from gpuwl.errors import SetupError, WaitTimeoutError
+from gpuwl.cluster import NOT_FOUND, Cluster
+from gpuwl.errors import ClusterError, SetupError, WaitTimeoutError
 from gpuwl.journal import THE_NAMESPACE, Journal, pod_key
 from gpuwl.names import NAMESPACE
 
@@ -119,7 +119,11 @@ class Removal:
             )
         released = {**found, "spec": {"finalizers": []}}
         released["metadata"] = {"name": NAMESPACE, "uid": found["metadata"]["uid"]}
-        self._cluster.replace(f"{paths.THE_NAMESPACE}/finalize", released)
+        try:
+            self._cluster.replace(f"{paths.THE_NAMESPACE}/finalize", released)
+        except ClusterError as error:
+            if error.status != NOT_FOUND:  # that is what was wanted: an answer got lost, say
+                raise
 
     def _other_kinds(self) -> list[str]:
         """Return what else of the core API a namespace may hold (API discovery)."""

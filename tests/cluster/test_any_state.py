@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from tests.cluster import expected
-from tests.cluster.conftest import Lab, make_pod, remove_pod, set_resources
+from tests.cluster.conftest import Lab, Object, make_pod, remove_pod, set_resources
 
 from gpuwl import paths
 from gpuwl.cluster import Cluster
@@ -258,6 +258,23 @@ def test_a_whole_run_reaches_the_same_bytes(state: State, lab: Lab, cluster: Clu
     assert lab.wrong_files() == {}
     assert lab.files() == expected.EVERY_FILE
     assert placements(cluster).items() >= PLACED.items()
+
+
+def test_a_namespace_whose_release_was_answered_to_nobody(
+    lab: Lab, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request is sent again then, and the second one finds nothing to release."""
+    assert lab("run", "--to", "7").code == 0
+    namespace_terminating(cluster)
+    replace = Cluster.replace
+
+    def twice(client: Cluster, path: str, body: Object) -> Object:
+        replace(client, path, body)
+        return replace(client, path, body)
+
+    monkeypatch.setattr(Cluster, "replace", twice)
+    lab.run_all()
+    assert lab.wrong_files() == {}
 
 
 PLACED = {

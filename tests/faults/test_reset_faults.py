@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.test_reset import seen
-from tests.conftest import undo_lab
+from tests.conftest import finish_namespace, undo_lab
 from tests.faults.proxy import Proxy
 from tests.faults.test_faults import SPOIL
 
@@ -45,8 +45,7 @@ def _finish_namespaces(client: Cluster, stop: threading.Event) -> None:
     while not stop.wait(0.02):
         found = client.find(paths.THE_NAMESPACE)
         if found and objects.is_terminating(found):
-            found["spec"]["finalizers"] = []
-            client.replace(f"{paths.THE_NAMESPACE}/finalize", found)
+            finish_namespace(client, found)
 
 
 @pytest.fixture
