@@ -124,10 +124,7 @@ def _undo_node(client: Cluster, node: dict[str, Any]) -> None:
             "spec": {"unschedulable": None, "taints": None},
         },
     )
-    status = {
-        field: dict.fromkeys(objects.gpu_resources(node, field))
-        for field in ("capacity", "allocatable")
-    }
+    status = {field: dict.fromkeys(objects.gpu_resources(node, field)) for field in objects.AMOUNTS}
     client.merge_patch(f"{path}/status", {"status": status})
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.cluster import expected
 from tests.cluster.conftest import Lab, Object, make_pod, remove_pod, set_resources
+from tests.conftest import finish_namespace
 
 from gpuwl import paths
 from gpuwl.cluster import Cluster
@@ -227,9 +228,7 @@ def namespace_gone(client: Cluster) -> None:
     for pod in client.get(paths.PODS)["items"]:
         remove_pod(client, pod["metadata"]["name"])
     namespace_terminating(client)
-    found = client.get(paths.THE_NAMESPACE)
-    found["spec"]["finalizers"] = []
-    client.replace(f"{paths.THE_NAMESPACE}/finalize", found)
+    finish_namespace(client, client.get(paths.THE_NAMESPACE))
     assert client.find(paths.THE_NAMESPACE) is None
 
 

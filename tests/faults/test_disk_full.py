@@ -147,19 +147,24 @@ def test_a_full_root(
     assert tight > 5, "the disk was hardly ever full"
 
 
-def test_a_full_state_folder(
+@pytest.fixture
+def lab(
     disk: Disk,
     control_plane: Plane,
     cluster: Cluster,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What cannot be journalled is not done; what was done before that can be taken back."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))  # here it is a cluster like any other
+) -> Lab:
+    """A lab with its state on the disk, where the control plane is a cluster like any other."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
     make_namespace(cluster)
+    return Lab(tmp_path / "root", control_plane.kubeconfig, capsys)
+
+
+def test_a_full_state_folder(disk: Disk, lab: Lab, cluster: Cluster) -> None:
+    """What cannot be journalled is not done; what was done before that can be taken back."""
     before = seen(cluster)
-    lab = Lab(tmp_path / "root", control_plane.kubeconfig, capsys)
     tight, room = 0, 0
     while True:
         disk.leave(room)
@@ -182,18 +187,8 @@ def test_a_full_state_folder(
 
 
 @pytest.mark.parametrize("disk", ["space"], indirect=True)
-def test_a_reset_on_a_full_state_folder(
-    disk: Disk,
-    control_plane: Plane,
-    cluster: Cluster,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(disk.path))
-    make_namespace(cluster)
+def test_a_reset_on_a_full_state_folder(disk: Disk, lab: Lab, cluster: Cluster) -> None:
     before = seen(cluster)
-    lab = Lab(tmp_path / "root", control_plane.kubeconfig, capsys)
     lab.must("run", "--all")
     disk.leave(0)
     assert lab("reset", "--files") == 3

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def name_of(app: App) -> str:
     """Return the name of the local control plane that the options mean."""
-    return str(_option(app, "name") or "default")
+    from gpuwl.controlplane import state
+
+    return str(_option(app, "name") or state.DEFAULT_NAME)
 
 
 def ensure_up(app: App, reason: str, **more: Any) -> "Up":  # noqa: ANN401 - ensure_up's own options
@@ -42,7 +44,9 @@ def ensure_up(app: App, reason: str, **more: Any) -> "Up":  # noqa: ANN401 - ens
 
 def suffix(name: str) -> str:
     """Return the option that a command about this control plane needs, empty for the default."""
-    return "" if name == "default" else f" --name {name}"
+    from gpuwl.controlplane import state
+
+    return "" if name == state.DEFAULT_NAME else f" --name {name}"
 
 
 def down(app: App, name: str) -> None:

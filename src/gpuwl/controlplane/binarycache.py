@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpuwl import folders
+from gpuwl.controlplane.components import NAMES
 from gpuwl.errors import InputError
 
-NAMES = ("etcd", "kube-apiserver", "kube-scheduler")
 ORIGINS = ("download", "bundle", "build")  # the order in which the cache is searched
 MANIFEST = "manifest.json"
 

@@ -17,8 +17,9 @@ from typing import IO
 
 from gpuwl.controlplane import binarycache, cachewriter, inspection
 from gpuwl.controlplane.binaries import Binaries
-from gpuwl.controlplane.binarycache import MANIFEST, NAMES, Manifest
+from gpuwl.controlplane.binarycache import MANIFEST, Manifest
 from gpuwl.controlplane.cachewriter import Say
+from gpuwl.controlplane.components import NAMES
 from gpuwl.errors import InputError, SetupError
 
 _MANIFEST_LIMIT = 1 << 16  # bytes; a manifest has about 600

@@ -13,7 +13,7 @@ import filelock
 
 from gpuwl import folders
 from gpuwl.controlplane import binarycache, inspection
-from gpuwl.controlplane.binarycache import NAMES
+from gpuwl.controlplane.components import NAMES
 from gpuwl.errors import SetupError
 
 Say = Callable[[str], None]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwl.controlplane import binarycache
-from gpuwl.controlplane.binarycache import NAMES, Entry, Manifest
+from gpuwl.controlplane.binarycache import Entry, Manifest
+from gpuwl.controlplane.components import NAMES
 from gpuwl.errors import SetupError
 
 _LIMIT = 30  # seconds for `--version`; it takes 0.1 s, but a busy machine's disk may be slow

@@ -73,7 +73,8 @@ def status(name: str) -> Status:
     teardown.sweep()
     folder, record = state.folder(name), state.read(name)
     parts = _components(folder, record) if folder.exists() else ()
-    phase = _phase(name, record, parts)
+    failure, unreadable = state.failure(name), _unreadable(name)
+    phase = Phase.BROKEN if unreadable else _phase(record, parts, failed=failure is not None)
     return Status(
         name=name,
         phase=phase,
@@ -86,17 +87,17 @@ def status(name: str) -> Status:
         dump=record.dump.path if record and record.dump else None,
         memory=sum(part.memory or 0 for part in parts) if record else None,
         uptime=time.time() - record.started if record and phase is Phase.UP else None,
-        message=state.failure(name) or _unreadable(name),
+        message=failure or unreadable,
         components=parts,
     )
 
 
-def _phase(name: str, record: state.Record | None, parts: tuple[ComponentStatus, ...]) -> Phase:
-    if _unreadable(name):
-        return Phase.BROKEN
+def _phase(
+    record: state.Record | None, parts: tuple[ComponentStatus, ...], *, failed: bool
+) -> Phase:
     if record:
         return Phase.UP if all(part.alive for part in parts) else Phase.BROKEN
-    if state.failure(name):
+    if failed:
         return Phase.FAILED
     return Phase.STARTING if parts else Phase.DOWN
 

@@ -10,7 +10,8 @@ import pytest
 from tests.conftest import mounted, program
 
 from gpuwl.controlplane import binaries, binarycache, bundle, inspection
-from gpuwl.controlplane.binarycache import NAMES, Manifest
+from gpuwl.controlplane.binarycache import Manifest
+from gpuwl.controlplane.components import NAMES
 from gpuwl.errors import InputError, SetupError
 
 PROGRAMS = {

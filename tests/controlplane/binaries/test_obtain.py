@@ -25,7 +25,7 @@ from gpuwl.controlplane import (
     gotoolchain,
     release,
 )
-from gpuwl.controlplane.binarycache import NAMES
+from gpuwl.controlplane.components import NAMES
 from gpuwl.controlplane.download import DigestError, DownloadError
 from gpuwl.errors import InputError, SetupError
 
