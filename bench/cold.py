@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gpuwl.controlplane import binaries
+from gpuwl.controlplane.binaries import acquire
 
 BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent
@@ -50,7 +50,7 @@ def by_gpuwl(folder: Path) -> float:
 def main() -> None:
     """Measure, print, and fail above the limit."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    programs = binaries.obtain(say=lambda line: print(line, file=sys.stderr)).folder
+    programs = acquire.obtain(say=lambda line: print(line, file=sys.stderr)).folder
     hand: list[float] = []
     ours: list[float] = []
     for _ in range(rounds):

@@ -17,9 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from gpuwl import waiting
-from gpuwl.cluster import Cluster
 from gpuwl.controlplane import plane
+from gpuwl.k8s.client import Cluster
+from gpuwl.lab import local_plane
+from gpuwl.system import waiting
 
 GENERATOR = Path(__file__).parent / "baselines/gen_dump.py"
 COUNT = 5000
@@ -55,7 +56,7 @@ def node_of_a_pod(client: Cluster) -> str | None:
 def measure(dump: Path) -> float:
     """Return the rate of one start, whose nodes have to be there and usable."""
     progress = Progress()
-    up = plane.ensure_up("bench", nodes=dump, say=progress).plane
+    up = local_plane.ensure_up("bench", nodes=dump, say=progress).plane
     try:
         client = Cluster.from_kubeconfig(up.kubeconfig, request_timeout=60)
         there, node = len(client.get("/api/v1/nodes")["items"]), node_of_a_pod(client)

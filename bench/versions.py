@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gpuwl.controlplane import build
+from gpuwl.controlplane.binaries import build
 
 GPUWL = Path(sys.executable).parent / "gpuwl"
 

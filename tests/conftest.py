@@ -12,12 +12,16 @@ from typing import Any, NoReturn
 
 import pytest
 
-from gpuwl import journal, objects, paths
-from gpuwl.cluster import Cluster
-from gpuwl.controlplane import binaries, plane
-from gpuwl.controlplane.binaries import Binaries
+from gpuwl.controlplane import plane
+from gpuwl.controlplane.binaries import lookup
+from gpuwl.controlplane.binaries.lookup import Binaries
 from gpuwl.errors import ClusterError
-from gpuwl.names import LABEL_KEY, NODE_NAMES
+from gpuwl.k8s import objects
+from gpuwl.k8s.client import Cluster
+from gpuwl.lab import journal, local_plane, paths
+from gpuwl.lab.names import LABEL_KEY, NODE_NAMES
+
+pytest_plugins = ["tests.lab_fixtures"]
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -56,7 +60,7 @@ def missing(what: str) -> NoReturn:
 @pytest.fixture(scope="session")
 def found_binaries() -> Binaries:
     """The three binaries; a machine without them skips, CI fails."""
-    found = binaries.find()
+    found = lookup.find()
     if found is None:
         missing("no binaries of the local control plane: gpuwl local fetch")
     return found
@@ -70,7 +74,7 @@ def control_plane(found_binaries: Binaries, own_state: Path) -> Iterator[plane.P
     """
     done = program("gpuwl")("local", "up", "--name", "tests", timeout=300)
     assert done.returncode == 0, done.stderr
-    yield plane.ensure_up("tests", say=lambda _: None).plane
+    yield local_plane.ensure_up("tests", say=lambda _: None).plane
     plane.down("tests")
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from tests.checker.support import CASES, Result, run_main, run_script
 
-from gpuwl import checkfile
-from gpuwl.artifacts import Artifacts
+from gpuwl.lab import check_script
+from gpuwl.lab.artifacts import Artifacts
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return checkfile.install(Artifacts(tmp_path_factory.mktemp("lab")))
+    return check_script.install(Artifacts(tmp_path_factory.mktemp("lab")))
 
 
 def assert_as_expected(case: Path, result: Result) -> None:

@@ -24,7 +24,7 @@ from tests.checker.support import (
 GOOD = node("good", "container", gpus(gpu="4"))
 BAD = node("bad", "vm-vgpu", gpus(gpu="4"))
 SIZE, LINES = len(dump(BAD)), dump(BAD).count(b"\n") + 1
-YAML = "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n  x: |\n{\n"
+YAML = "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Object\n  x: |\n{\n"
 FORBIDDEN = 'nodes is forbidden: User "bob" cannot list resource "nodes"'
 KLOG = b"E0216 12:00:00.0 410 memcache.go:287] not available\n"
 

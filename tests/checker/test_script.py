@@ -23,8 +23,8 @@ from tests.checker.support import (
     run_script,
 )
 
-from gpuwl import checkfile
-from gpuwl.artifacts import Artifacts
+from gpuwl.lab import check_script
+from gpuwl.lab.artifacts import Artifacts
 
 GOOD = dump(node("good", "container", gpus(gpu="4")))
 BAD = dump(node("bad", "vm-vgpu", gpus(gpu="4")))
@@ -32,20 +32,20 @@ AGREES = next(case for case in CASES if case.stem == "001-three-modes")
 
 
 def test_committed_file_is_the_rendered_one() -> None:
-    assert SCRIPT.read_text(encoding="utf-8") == checkfile.render(), "make render"
+    assert SCRIPT.read_text(encoding="utf-8") == check_script.render(), "make render"
     assert stat.S_IMODE(SCRIPT.stat().st_mode) == 0o755
 
 
 def test_installed_below_a_root(tmp_path: Path) -> None:
-    path = checkfile.install(Artifacts(tmp_path))
+    path = check_script.install(Artifacts(tmp_path))
     assert path == tmp_path / "bin" / "check-config.sh"
-    assert path.read_text() == checkfile.render()
+    assert path.read_text() == check_script.render()
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
 
 
 def test_source_is_small_and_old_enough() -> None:
     source = CHECKER.read_text(encoding="ascii")
-    assert len(source) < checkfile.LARGEST_SOURCE
+    assert len(source) < check_script.LARGEST_SOURCE
     ast.parse(source, feature_version=(3, 8))
 
 
@@ -230,7 +230,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 
 def test_shell_part_is_plain() -> None:
     """No bashism that dash or bash 3.2 would not know, and no external program but python3."""
-    head, _, rest = checkfile.render().partition("3<<'END_OF_CHECKER'\n")
+    head, _, rest = check_script.render().partition("3<<'END_OF_CHECKER'\n")
     tail = rest.partition("\nEND_OF_CHECKER\n")[2]
     assert rest.count("\nEND_OF_CHECKER\n") == 1
     shell = re.sub(r"(?s)-c '.*?\n'", "", head) + tail

@@ -9,14 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cluster import expected
 from tests.conftest import Run
+from tests.lab import expected
 
-from gpuwl import objects, paths, waiting
 from gpuwl.cli import lab
-from gpuwl.cluster import Cluster
 from gpuwl.controlplane import plane
+from gpuwl.k8s import objects
+from gpuwl.k8s.client import Cluster
+from gpuwl.lab import paths
 from gpuwl.steps import STEPS
+from gpuwl.system import waiting
 
 GPUWL = str(Path(sys.executable).with_name("gpuwl"))
 
@@ -120,7 +122,8 @@ def test_an_ignored_hangup_stays_ignored(environment: dict[str, str], cluster: C
 
 BROKEN = """
 import sys
-from gpuwl import __main__, report
+from gpuwl import __main__
+from gpuwl.lab import report
 def broken(table):
     raise KeyError("a\\nname")
 report.rows = broken

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster import expected
 from tests.conftest import Run
+from tests.lab import expected
 
 from gpuwl import __version__
-from gpuwl.cluster import Cluster
 from gpuwl.controlplane import plane
+from gpuwl.k8s.client import Cluster
 
 pytestmark = pytest.mark.cluster
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.conftest import Run, mounted, program
 
-from gpuwl import checkfile, paths
-from gpuwl.cluster import Cluster
-from gpuwl.controlplane.binaries import Binaries
+from gpuwl.controlplane.binaries.lookup import Binaries
+from gpuwl.k8s.client import Cluster
+from gpuwl.lab import check_script, paths
 
 CASES = sorted((Path(__file__).parents[1] / "checker/cases").glob("*.json"))
 
@@ -180,7 +180,7 @@ def test_a_root_that_cannot_be(root: str, gpuwl: Run) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name[:3])
 def test_check_says_what_the_script_says(case: Path, tmp_path: Path) -> None:
     script = tmp_path / "check-config.sh"
-    script.write_text(checkfile.render())
+    script.write_text(check_script.render())
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     ours = program("gpuwl")("check", str(case))
     alone = subprocess.run([str(script), str(case)], capture_output=True, text=True, check=False)
@@ -197,7 +197,7 @@ def test_check_reads_standard_input_and_prints_one_document() -> None:
 
 
 def test_the_printed_script_is_the_one_that_is_rendered() -> None:
-    assert program("gpuwl")("check", "--print-script").stdout == checkfile.render()
+    assert program("gpuwl")("check", "--print-script").stdout == check_script.render()
 
 
 DYING = """#!/bin/sh

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from tests.conftest import Run
 
-from gpuwl import paths
-from gpuwl.cluster import Cluster
-from gpuwl.controlplane import credentials, nodes, plane
+from gpuwl.controlplane import credentials, plane
+from gpuwl.k8s.client import Cluster
+from gpuwl.lab import local_plane, paths
 
 pytestmark = pytest.mark.cluster
 
@@ -333,7 +333,7 @@ def test_the_nodes_of_a_control_plane_that_is_not_the_default_one(
     try:
         said = gpuwl("step", "1").stderr
     finally:
-        cluster.create(paths.NODES, nodes.lab_nodes()[2])
+        cluster.create(paths.NODES, local_plane.lab_nodes()[2])
     assert "lacks nodes of the lab: lab-node-2\n" in said
     assert "hint: gpuwl local down --name tests && gpuwl local up --name tests" in said
 

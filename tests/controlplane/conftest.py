@@ -7,7 +7,7 @@ import pytest
 from tests.controlplane.support import assert_none_in
 
 from gpuwl.controlplane import plane, state
-from gpuwl.controlplane.binaries import Binaries
+from gpuwl.controlplane.binaries.lookup import Binaries
 
 
 @pytest.fixture

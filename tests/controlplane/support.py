@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gpuwl import waiting
 from gpuwl.controlplane import components, process, state
+from gpuwl.system import waiting
 
-UP = "import sys; from gpuwl.controlplane import plane; plane.ensure_up(sys.argv[1], say=print)"
+UP = "import sys; from gpuwl.lab import local_plane; local_plane.ensure_up(sys.argv[1], say=print)"
 
 
 def silent(_line: str) -> None:

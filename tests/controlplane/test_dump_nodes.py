@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpuwl.controlplane import dump
 from gpuwl.errors import InputError
+from gpuwl.k8s import dump
 
 NAME = "ip-10-0-3-17.eu-west-1.compute.internal"
 

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 from tests.controlplane.support import UP, command, identity, kill, processes_in, silent
 
-from gpuwl import waiting
-from gpuwl.controlplane import components, nodes, plane, process, start, state, status, teardown
-from gpuwl.controlplane.binaries import Binaries
+from gpuwl.controlplane import components, plane, process, start, state, status, teardown
+from gpuwl.controlplane.binaries.lookup import Binaries
 from gpuwl.errors import SetupError
+from gpuwl.lab import local_plane
+from gpuwl.system import waiting
 
 pytestmark = pytest.mark.cluster
 
@@ -39,7 +40,7 @@ def open_watch(up: plane.Plane) -> Iterator[None]:
 
 
 def test_stopping_with_a_watch_open(name: str) -> None:
-    up = plane.ensure_up(name, say=silent).plane
+    up = local_plane.ensure_up(name, say=silent).plane
     with open_watch(up):
         done = plane.down(name)
     assert done.stopped
@@ -51,7 +52,7 @@ def test_stopping_with_a_watch_open(name: str) -> None:
 
 
 def test_stopping_with_a_watch_open_and_etcd_killed_beforehand(name: str) -> None:
-    up = plane.ensure_up(name, say=silent).plane
+    up = local_plane.ensure_up(name, say=silent).plane
     with open_watch(up):
         kill(name, "etcd")
         done = plane.down(name)
@@ -61,7 +62,7 @@ def test_stopping_with_a_watch_open_and_etcd_killed_beforehand(name: str) -> Non
 
 
 def test_a_component_that_dies_is_named_and_the_next_start_replaces_all(name: str) -> None:
-    first = plane.ensure_up(name, say=silent).plane
+    first = local_plane.ensure_up(name, say=silent).plane
     before = {part: identity(name, part) for part in components.NAMES}
     kill(name, "kube-scheduler")
     broken = status.status(name)
@@ -72,7 +73,7 @@ def test_a_component_that_dies_is_named_and_the_next_start_replaces_all(name: st
     assert dead[0].pid is None
     assert not plane.is_up(name)
     said: list[str] = []
-    second = plane.ensure_up(name, say=said.append)
+    second = local_plane.ensure_up(name, say=said.append)
     assert second.started
     assert said[0] == "kube-scheduler no longer runs: starting again, empty"
     assert not any(process.alive(who) for who in before.values())
@@ -81,7 +82,7 @@ def test_a_component_that_dies_is_named_and_the_next_start_replaces_all(name: st
 
 
 def test_a_component_that_was_suspended_is_named_and_the_next_start_replaces_all(name: str) -> None:
-    plane.ensure_up(name, say=silent)
+    local_plane.ensure_up(name, say=silent)
     who = identity(name, "kube-scheduler")
     os.kill(who.pid, signal.SIGSTOP)
     assert waiting.until(lambda: process.suspended(who) or None, seconds=5)
@@ -89,18 +90,18 @@ def test_a_component_that_was_suspended_is_named_and_the_next_start_replaces_all
     (idle,) = [part for part in found.components if not part.alive]
     assert (found.phase, idle.name, idle.pid) == ("broken", "kube-scheduler", who.pid)
     assert idle.reason == f"process {who.pid} is suspended; kill -CONT {who.pid} lets it go on"
-    assert plane.ensure_up(name, say=silent).started
+    assert local_plane.ensure_up(name, say=silent).started
     assert not process.alive(who)
 
 
 def test_a_record_that_cannot_be_read_is_no_start_under_way(name: str) -> None:
-    plane.ensure_up(name, say=silent)
+    local_plane.ensure_up(name, say=silent)
     (state.folder(name) / state.RECORD).write_text("")
     found = status.status(name)
     assert found.phase is status.Phase.BROKEN
     assert found.message is not None
     assert "plane.json cannot be read" in found.message
-    assert plane.ensure_up(name, say=silent).started
+    assert local_plane.ensure_up(name, say=silent).started
 
 
 def test_the_versions_of_what_runs_are_known_when_its_files_are_gone(
@@ -110,7 +111,7 @@ def test_the_versions_of_what_runs_are_known_when_its_files_are_gone(
     shutil.copytree(found_binaries.folder, copied)
     with state.locked(name):
         binaries = Binaries(found_binaries.version, "cache", copied)
-        start.start(start.Request(name, binaries, nodes.lab_nodes(), None), silent)
+        start.start(start.Request(name, binaries, local_plane.lab_nodes(), None), silent)
     before = [part.version for part in status.status(name).components]
     shutil.rmtree(copied)
     assert [part.version for part in status.status(name).components] == before
@@ -119,8 +120,8 @@ def test_the_versions_of_what_runs_are_known_when_its_files_are_gone(
 
 def test_two_at_once_share_one(name: str) -> None:
     code = (
-        "import sys; from gpuwl.controlplane import plane; "
-        "up = plane.ensure_up(sys.argv[1], say=print); print(up.started, up.plane.port)"
+        "import sys; from gpuwl.lab import local_plane; "
+        "up = local_plane.ensure_up(sys.argv[1], say=print); print(up.started, up.plane.port)"
     )
     callers = [command(code, name) for _ in range(3)]
     answers = [caller.communicate(timeout=60) for caller in callers]

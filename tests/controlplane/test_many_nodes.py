@@ -11,10 +11,11 @@ import pytest
 from tests.controlplane.support import assert_none_in, silent
 from tests.controlplane.test_dump_nodes import a_node, written
 
-from gpuwl import waiting
-from gpuwl.cluster import Cluster
 from gpuwl.controlplane import loading, plane, state, status, teardown
 from gpuwl.errors import InputError
+from gpuwl.k8s.client import Cluster
+from gpuwl.lab import local_plane
+from gpuwl.system import waiting
 
 pytestmark = pytest.mark.cluster
 
@@ -42,9 +43,9 @@ def a_pod(resource: str) -> dict[str, Any]:
 
 def test_nodes_of_a_dump_are_created_as_they_are(name: str, tmp_path: Path) -> None:
     path = written(tmp_path, a_node(), a_node("other"))
-    up = plane.ensure_up(name, nodes=path, say=silent)
+    up = local_plane.ensure_up(name, nodes=path, say=silent)
     assert up.started
-    assert not plane.ensure_up(name, nodes=path, say=silent).started
+    assert not local_plane.ensure_up(name, nodes=path, say=silent).started
     client = Cluster.from_kubeconfig(up.plane.kubeconfig)
     node = client.get(f"/api/v1/nodes/{a_node()['metadata']['name']}")
     names = [one["metadata"]["name"] for one in client.get("/api/v1/nodes")["items"]]
@@ -59,7 +60,7 @@ def test_nodes_of_a_dump_are_created_as_they_are(name: str, tmp_path: Path) -> N
     found = status.status(name)
     assert (found.nodes, found.dump) == (2, str(path))
     with pytest.raises(InputError, match=rf"other nodes, those of {path} as of 20\d\d-[\d: -]+$"):
-        plane.ensure_up(name, nodes=path, anonymise=True, say=silent)
+        local_plane.ensure_up(name, nodes=path, anonymise=True, say=silent)
 
 
 def test_many_nodes_load_with_progress_and_take_pods(
@@ -68,7 +69,7 @@ def test_many_nodes_load_with_progress_and_take_pods(
     monkeypatch.setattr(loading, "SAY_EVERY", 0.01)  # so that no machine is too fast to say a word
     path = written(tmp_path, *(open_node(i) for i in range(600)))
     said: list[str] = []
-    up = plane.ensure_up(name, nodes=path, anonymise=True, say=said.append)
+    up = local_plane.ensure_up(name, nodes=path, anonymise=True, say=said.append)
     assert any(line.endswith(" of 600 nodes") for line in said)
     client = Cluster.from_kubeconfig(up.plane.kubeconfig)
     assert len(client.get("/api/v1/nodes")["items"]) == 600
@@ -89,7 +90,7 @@ def test_a_node_that_the_server_refuses(name: str, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"the node fine of the dump cannot be used: .*not a label!"
     ):
-        plane.ensure_up(name, nodes=written(tmp_path, bad), say=silent)
+        local_plane.ensure_up(name, nodes=written(tmp_path, bad), say=silent)
     assert not state.folder(name).exists()
 
 
@@ -97,7 +98,7 @@ def test_a_broken_dump_is_refused_before_anything_starts(name: str, tmp_path: Pa
     path = tmp_path / "nodes.json"
     path.write_text("[]")
     with pytest.raises(InputError, match=str(path)):
-        plane.ensure_up(name, nodes=path, say=silent)
+        local_plane.ensure_up(name, nodes=path, say=silent)
     assert not state.folder(name).exists()
 
 
@@ -105,8 +106,8 @@ def test_a_load_that_was_killed_does_not_count_as_up(name: str, tmp_path: Path) 
     path = tmp_path / "nodes.json"
     path.write_text(json.dumps({"items": [open_node(i) for i in range(3000)]}))
     code = (
-        "import sys; from pathlib import Path; from gpuwl.controlplane import plane\n"
-        "plane.ensure_up(sys.argv[1], nodes=Path(sys.argv[2]), "
+        "import sys; from pathlib import Path; from gpuwl.lab import local_plane\n"
+        "local_plane.ensure_up(sys.argv[1], nodes=Path(sys.argv[2]), "
         "say=lambda line: print(line, flush=True))"
     )
     with subprocess.Popen(

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import yaml
 
-from gpuwl import waiting
+from gpuwl.system import waiting
 
 DELAY = 1.0
 """Seconds; longer than the request limit of the runs that meet it."""

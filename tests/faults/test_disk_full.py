@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.cluster.test_reset import make_namespace, seen
 from tests.conftest import mounted
+from tests.lab.test_reset import make_namespace, seen
 
 from gpuwl.cli import entry
-from gpuwl.cluster import Cluster
 from gpuwl.controlplane.plane import Plane
+from gpuwl.k8s.client import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 

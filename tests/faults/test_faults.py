@@ -20,8 +20,8 @@ from tests.faults import proxy as faults
 from tests.faults.proxy import Proxy
 
 from gpuwl.cli import entry
-from gpuwl.cluster import Cluster
 from gpuwl.controlplane.plane import Plane
+from gpuwl.k8s.client import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -86,8 +86,8 @@ def test_every_request_spoilt_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if kind != "refused":  # nobody listens for a moment that a short pause does not outlast
-        monkeypatch.setattr("gpuwl.cluster.RETRY_PAUSE", 0.02)
-        monkeypatch.setattr("gpuwl.cluster.LONGEST_RETRY_AFTER", 0.02)
+        monkeypatch.setattr("gpuwl.k8s.client.RETRY_PAUSE", 0.02)
+        monkeypatch.setattr("gpuwl.k8s.client.LONGEST_RETRY_AFTER", 0.02)
     limits = ("--timeout", "0.5") if kind == "delayed" else ()
     ended: dict[int, int] = {}
     at = 0

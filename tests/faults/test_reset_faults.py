@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.test_reset import seen
 from tests.conftest import finish_namespace, undo_lab
 from tests.faults.proxy import Proxy
 from tests.faults.test_faults import SPOIL
+from tests.lab.test_reset import seen
 
-from gpuwl import objects, paths
 from gpuwl.cli import entry
-from gpuwl.cluster import Cluster
 from gpuwl.controlplane.plane import Plane
+from gpuwl.k8s import objects
+from gpuwl.k8s.client import Cluster
+from gpuwl.lab import paths
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuwl.errors import GpuwlError
-from gpuwl.settings import Settings
+from gpuwl.target.settings import Settings
 
 DOCUMENT_VERSION = 1
 TARGETING = ("kubeconfig", "context", "local", "name", "lab_nodes")
@@ -44,7 +44,7 @@ class App:
     def reporter(self) -> Any:  # noqa: ANN401 - console is imported late, for the speed of --help
         """Where to write; made at the first use, once the options are known."""
         if self._reporter is None:
-            from gpuwl.console import Reporter
+            from gpuwl.cli.console import Reporter
 
             settings = self.settings
             self._reporter = Reporter(

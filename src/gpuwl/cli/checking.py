@@ -7,6 +7,7 @@ import click
 from gpuwl.cli.app import App
 from gpuwl.cli.options import shared
 from gpuwl.errors import InputError
+from gpuwl.lab import check_script
 
 
 @click.command()
@@ -25,9 +26,7 @@ def check(
     """
     app.document_done = True  # the checker prints its own document
     if print_script:
-        from gpuwl import checkfile
-
-        app.reporter.raw(checkfile.render())
+        app.reporter.raw(check_script.render())
         return 0
     if file is None:
         raise click.UsageError("name a file, or - for standard input")

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from gpuwl.cli.app import App
 
 if TYPE_CHECKING:
-    from gpuwl.target import Choice
+    from gpuwl.target.target import Choice
 
 
 def print_script(app: App, span: tuple[int, int]) -> None:
     """Print the script of the steps from the first to the last; asks no cluster anything."""
-    from gpuwl import byhand, target
-    from gpuwl.names import lab_nodes
-    from gpuwl.runner import choose
+    from gpuwl.lab import byhand
+    from gpuwl.lab.names import lab_nodes
+    from gpuwl.lab.runner import choose
     from gpuwl.steps import STEPS
+    from gpuwl.target import target
 
     choice = target.choose(app.settings)
     around = byhand.Surroundings(app.settings.root, _target_lines(app, choice))

@@ -117,7 +117,7 @@ def _unforeseen(app: App, error: Exception) -> int:
     if isinstance(error, OSError) and (unusable := _unusable_folder(error)):
         app.fail(unusable)
         return unusable.exit_code
-    from gpuwl.bugreport import write
+    from gpuwl.cli.bugreport import write
 
     app.fail(write(error))
     return BUG
@@ -128,7 +128,7 @@ def _unusable_folder(error: OSError) -> SetupError | None:
 
     It is met here, since no command works without these folders, and every part uses them.
     """
-    from gpuwl import folders
+    from gpuwl.system import folders
 
     if error.errno in FULL and error.filename is None:
         hint = f"make room where {folders.state()} is, or set XDG_STATE_HOME to another folder"

@@ -60,8 +60,8 @@ def step(app: App, number: int, dry_run: bool) -> int:
 @click.pass_obj
 def steps(app: App) -> int:
     """List the eight steps: what each needs and writes, and whether its files are there."""
-    from gpuwl.artifacts import Artifacts
-    from gpuwl.cli import lessons
+    from gpuwl.cli.show import lessons
+    from gpuwl.lab.artifacts import Artifacts
     from gpuwl.steps import STEPS
 
     app.command = "steps"
@@ -78,8 +78,8 @@ def steps(app: App) -> int:
 @click.pass_obj
 def explain(app: App, number: int | None) -> int:
     """Tell why a step matters, what to look at, what goes wrong, and how to do it by hand."""
-    from gpuwl.cli import lessons
-    from gpuwl.names import lab_nodes as lab_nodes_of
+    from gpuwl.cli.show import lessons
+    from gpuwl.lab.names import lab_nodes as lab_nodes_of
     from gpuwl.steps import STEPS
 
     app.command = "explain"

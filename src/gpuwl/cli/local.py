@@ -7,6 +7,7 @@ import click
 from gpuwl.cli import localplane
 from gpuwl.cli.app import App
 from gpuwl.cli.options import PLANE, plane, shared, with_options
+from gpuwl.controlplane.binaries import cachewriter, inspection, lookup
 
 FILE = click.Path(path_type=Path)
 
@@ -78,7 +79,7 @@ def down(app: App, everything: bool) -> int:
 @click.pass_obj
 def show_status(app: App, everything: bool) -> int:
     """Tell versions, processes, memory, uptime, port, folder and nodes; exit 3 if it is not up."""
-    from gpuwl.cli import localstatus
+    from gpuwl.cli.show import localstatus
     from gpuwl.controlplane import plane as planes
     from gpuwl.controlplane.status import Phase, status
 
@@ -101,7 +102,7 @@ def show_status(app: App, everything: bool) -> int:
 @click.pass_obj
 def logs(app: App, component: str | None, follow: bool) -> int:
     """Print the logs of etcd, kube-apiserver and kube-scheduler, or of one of them."""
-    from gpuwl.cli import localstatus
+    from gpuwl.cli.show import localstatus
     from gpuwl.controlplane import logs as planelogs
     from gpuwl.controlplane import plane as planes
 
@@ -143,11 +144,9 @@ def kubeconfig(app: App) -> int:
 @click.pass_obj
 def clean(app: App) -> int:
     """Empty the cache of binaries, which all names share; the next start gets them again."""
-    from gpuwl.controlplane import binaries
-
     app.command = "local clean"
     with app.reporter.moving("looking at the cache"):
-        freed = binaries.clean(app.reporter.progress)
+        freed = cachewriter.clean(app.reporter.progress)
     app.payload["freedBytes"] = freed
     app.reporter.result(f"freed {freed / 1e6:.0f} MB")
     return 0
@@ -159,13 +158,11 @@ def clean(app: App) -> int:
 @click.pass_obj
 def show_binaries(app: App) -> int:
     """Tell which binaries are used: source, version, digest of each."""
-    from gpuwl.controlplane import binaries
-
     app.command = "local binaries"
-    found = binaries.find(localplane.version_of(app), localplane.source_of(app))
+    found = lookup.find(localplane.version_of(app), localplane.source_of(app))
     if found is None:
         raise localplane.no_binaries(app)
-    described = binaries.describe(found)
+    described = inspection.describe(found.folder)
     app.payload |= {
         "kubernetes": found.version,
         "source": found.source,

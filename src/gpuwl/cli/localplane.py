@@ -3,13 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuwl.cli.app import App
+from gpuwl.controlplane.binaries import acquire, lookup
 from gpuwl.errors import GpuwlError, SetupError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuwl.controlplane.binaries import Binaries, Source
-    from gpuwl.controlplane.inspection import Described
+    from gpuwl.controlplane.binaries.inspection import Described
+    from gpuwl.controlplane.binaries.lookup import Binaries, Source
     from gpuwl.controlplane.plane import Up
 
 
@@ -22,11 +23,11 @@ def name_of(app: App) -> str:
 
 def ensure_up(app: App, reason: str, **more: Any) -> "Up":  # noqa: ANN401 - ensure_up's own options
     """Start the local control plane, or take the one that is up, and say how to see and stop it."""
-    from gpuwl.controlplane import plane
+    from gpuwl.lab import local_plane
 
     name, reporter = name_of(app), app.reporter
     with reporter.moving(f"local control plane {name}"):
-        up = plane.ensure_up(
+        up = local_plane.ensure_up(
             name,
             version=_option(app, "kubernetes_version"),
             source=source_of(app),
@@ -63,7 +64,7 @@ def _option(app: App, name: str) -> Any:  # noqa: ANN401 - each option has its o
 
 def blamed(error: GpuwlError, name: str | None) -> GpuwlError:
     """Return the error, or the one that says which component of a local control plane does not run."""
-    from gpuwl.cli import localstatus
+    from gpuwl.cli.show import localstatus
     from gpuwl.controlplane.status import Phase, status
 
     if name is None or (found := status(name)).phase is not Phase.BROKEN:
@@ -92,14 +93,12 @@ def source_of(app: App) -> "Source | None":
 
 def no_binaries(app: App) -> SetupError:
     """Return the error that names what is not there, and the command that gets just that."""
-    from gpuwl.controlplane import binaries
-
     version, source = version_of(app), source_of(app)
     way = {"download": " that were downloaded", "build": " that were built here"}
     options = f" --kubernetes-version {version}" if version else ""
     options += f" --source {source}" if source else ""
     return SetupError(
-        f"no binaries of Kubernetes {version or binaries.DEFAULT_VERSION}"
+        f"no binaries of Kubernetes {version or lookup.DEFAULT_VERSION}"
         f"{way[source] if source else ''} are here yet",
         hint=f"gpuwl local fetch{options}",
     )
@@ -107,14 +106,14 @@ def no_binaries(app: App) -> SetupError:
 
 def fetch(app: App, bundle_to: "Path | None", bundle_from: "Path | None") -> "Binaries":
     """Return binaries that are here now: obtained, unpacked from a bundle, or packed into one."""
-    from gpuwl.controlplane import binaries, bundle
+    from gpuwl.controlplane.binaries import bundle
 
     say = app.reporter.progress
     if bundle_from:
         return bundle.unpack(bundle_from, say, version_of(app))
     if bundle_to:
         bundle.check_place(bundle_to)
-    found = binaries.obtain(version_of(app), source=source_of(app), say=say)
+    found = acquire.obtain(version_of(app), source=source_of(app), say=say)
     if bundle_to:
         bundle.pack(found, bundle_to, say)
     return found

@@ -11,9 +11,9 @@ from gpuwl.cli.app import App
 from gpuwl.cli.options import plane, shared
 
 if TYPE_CHECKING:
-    from gpuwl.artifacts import Artifacts
-    from gpuwl.takeback import Note
-    from gpuwl.target import Choice
+    from gpuwl.lab.artifacts import Artifacts
+    from gpuwl.lab.takeback import Note
+    from gpuwl.target.target import Choice
 
 
 @click.command()
@@ -27,8 +27,8 @@ def reset(app: App, files: bool) -> int:
     Goes by the journal that each change was written to before it was made. What somebody else
     changed since is left as it is, and named.
     """
-    from gpuwl import target
-    from gpuwl.artifacts import Artifacts
+    from gpuwl.lab.artifacts import Artifacts
+    from gpuwl.target import target
 
     app.command = "reset"
     app.payload |= {"undone": [], "left": []}
@@ -66,9 +66,10 @@ def _running(app: App, choice: "Choice") -> "Choice | None":
 
 
 def _reset_cluster(app: App, choice: "Choice") -> None:
-    from gpuwl import connection, journal
-    from gpuwl.cli import progress
-    from gpuwl.takeback import TakeBack
+    from gpuwl.cli.show import progress
+    from gpuwl.lab import journal
+    from gpuwl.lab.takeback import TakeBack
+    from gpuwl.target import connection
 
     timeout = app.settings.timeout
     with connection.connect(choice, timeout=timeout) as connected:
@@ -83,9 +84,9 @@ def _reset_cluster(app: App, choice: "Choice") -> None:
 
 
 def _remove_files(app: App, artifacts: "Artifacts") -> None:
-    from gpuwl import cleanup
+    from gpuwl.lab import cleanup
+    from gpuwl.lab.takeback import Note
     from gpuwl.steps import STEPS
-    from gpuwl.takeback import Note
 
     cleaned = cleanup.remove_files(artifacts, {name for step in STEPS for name in step.artifacts})
     undone = [Note(str(artifacts.path(name)), "removed") for name in cleaned.removed]

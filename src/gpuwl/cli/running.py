@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from gpuwl.cli.app import App
 
 if TYPE_CHECKING:
-    from gpuwl.artifacts import Artifacts
-    from gpuwl.connection import Connection
-    from gpuwl.journal import Journal
-    from gpuwl.target import Choice
+    from gpuwl.lab.artifacts import Artifacts
+    from gpuwl.lab.journal import Journal
+    from gpuwl.target.connection import Connection
+    from gpuwl.target.target import Choice
 
 Span = tuple[int, int]
 """The numbers of the first and the last step."""
@@ -19,8 +19,8 @@ Span = tuple[int, int]
 
 def run_steps(app: App, span: Span, *, rm: bool) -> None:
     """Run steps on the target that the options mean; `rm` stops what was started for it."""
-    from gpuwl import target
-    from gpuwl.artifacts import Artifacts
+    from gpuwl.lab.artifacts import Artifacts
+    from gpuwl.target import target
 
     choice = target.choose(app.settings)
     artifacts = Artifacts(app.settings.root)
@@ -55,8 +55,8 @@ def _up(app: App, choice: "Choice", *, rm: bool) -> "Iterator[Choice]":
 @contextlib.contextmanager
 def _connected(app: App, choice: "Choice") -> "Iterator[Connection]":
     """Yield the target once it answered, and say which it is."""
-    from gpuwl import connection
-    from gpuwl.cli import progress
+    from gpuwl.cli.show import progress
+    from gpuwl.target import connection
 
     with connection.connect(choice, timeout=app.settings.timeout) as connected:
         app.payload["target"] = progress.target_data(connected.record)
@@ -79,7 +79,7 @@ def _blamed(connected: "Connection") -> Iterator[None]:
 @contextlib.contextmanager
 def _journal(connected: "Connection") -> "Iterator[Journal]":
     """Hold the target, which the journal belongs to, and yield the journal."""
-    from gpuwl import journal
+    from gpuwl.lab import journal
 
     with journal.opened(connected.cluster, connected.local_name) as entries:
         yield entries
@@ -91,15 +91,15 @@ def _consider(app: App, connected: "Connection", journal: "Journal", span: Span)
     Raises SetupError where a node of the lab is missing, or where the cluster is in real use and
     nobody said --yes.
     """
-    from gpuwl import connection, safety
-    from gpuwl.names import lab_nodes
-    from gpuwl.runner import choose
+    from gpuwl.lab import safety
+    from gpuwl.lab.names import lab_nodes
+    from gpuwl.lab.runner import choose
     from gpuwl.steps import STEPS
 
     nodes, steps = lab_nodes(app.settings.lab_nodes), choose(STEPS, *span)
     survey = safety.survey(connected.cluster, nodes)
     if len(survey.ours) < len(nodes):
-        connection.check_nodes(connected, nodes)
+        safety.check_nodes(connected, nodes)
     changing = any(step.changes_nodes for step in steps)
     plan = safety.Plan(nodes, changing, any(step.makes_pods for step in steps))
     concerns = safety.concerns(connected.cluster, journal, survey, plan)
@@ -112,12 +112,12 @@ def _consider(app: App, connected: "Connection", journal: "Journal", span: Span)
 def _run_on(
     app: App, connected: "Connection", journal: "Journal", artifacts: "Artifacts", span: Span
 ) -> None:
-    from gpuwl.changes import Changes
-    from gpuwl.cli import progress
-    from gpuwl.context import Context
-    from gpuwl.names import lab_nodes
-    from gpuwl.runfile import RunFile
-    from gpuwl.runner import Runner, choose
+    from gpuwl.cli.show import progress
+    from gpuwl.lab.changes import Changes
+    from gpuwl.lab.context import Context
+    from gpuwl.lab.names import lab_nodes
+    from gpuwl.lab.runfile import RunFile
+    from gpuwl.lab.runner import Runner, choose
     from gpuwl.steps import STEPS
 
     timeout = app.settings.timeout

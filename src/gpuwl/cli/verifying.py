@@ -12,8 +12,8 @@ from gpuwl.cli.options import lab_nodes, plane, shared_or_junit
 from gpuwl.errors import GpuwlError, SetupError
 
 if TYPE_CHECKING:
-    from gpuwl.connection import ReadOnlyConnection
-    from gpuwl.target import Choice
+    from gpuwl.target.connection import ReadOnlyConnection
+    from gpuwl.target.target import Choice
     from gpuwl.verification.findings import Outcome
 
 EXIT_CODES = {"holds": 0, "differs": 1, "unknown": 3}
@@ -42,7 +42,7 @@ def verify(app: App) -> int:
 
 
 def _verify(app: App) -> int:
-    from gpuwl import connection, target
+    from gpuwl.target import connection, target
 
     choice = target.choose(app.settings)
     if choice.local:
@@ -72,10 +72,10 @@ def _that_is_up(app: App, choice: "Choice") -> "Choice":
 
 
 def _assess(app: App, connected: "ReadOnlyConnection") -> "list[Outcome]":
-    from gpuwl import connection
-    from gpuwl.artifacts import Artifacts
-    from gpuwl.cli import progress
-    from gpuwl.names import lab_nodes as named
+    from gpuwl.cli.show import progress
+    from gpuwl.lab import safety
+    from gpuwl.lab.artifacts import Artifacts
+    from gpuwl.lab.names import lab_nodes as named
     from gpuwl.steps import STEPS
     from gpuwl.verification.assess import assess
     from gpuwl.verification.attempt import Attempt
@@ -92,7 +92,7 @@ def _assess(app: App, connected: "ReadOnlyConnection") -> "list[Outcome]":
         _gpuwl(app),
     )
     if not any(attempt.node(node.name) for node in attempt.nodes):
-        connection.check_nodes(connected, attempt.nodes)
+        safety.check_nodes(connected, attempt.nodes)
     return assess(attempt, STEPS)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from gpuwl import waiting
 from gpuwl.controlplane import process, state
 from gpuwl.errors import SetupError
+from gpuwl.system import waiting
 
 STALL_SECONDS = 30.0
 """How long nothing may move before a start is given up."""

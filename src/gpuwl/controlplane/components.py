@@ -7,8 +7,9 @@ absolute path into an abstract socket, which every user of the machine can open.
 
 import os
 
-NAMES = ("etcd", "kube-apiserver", "kube-scheduler")
-"""In the order of start; they are stopped the other way round."""
+from gpuwl.controlplane.binaries.cache import NAMES
+
+__all__ = ["NAMES"]
 
 CLIENT_SOCKET = "c.sock:0"
 PEER_SOCKET = "p.sock:0"

@@ -6,11 +6,11 @@ from concurrent import futures
 from pathlib import Path
 from threading import Event
 
-from gpuwl import paths
 from gpuwl.controlplane import components
 from gpuwl.controlplane.admin import Connection
-from gpuwl.controlplane.nodes import Node
 from gpuwl.errors import ClusterError, InputError
+from gpuwl.k8s import paths
+from gpuwl.k8s.objects import Object
 
 Say = Callable[[str], None]
 
@@ -22,7 +22,7 @@ INVALID = frozenset({400, 413, 422})
 """Statuses that say that the node is at fault: malformed, too large, invalid."""
 
 
-def load(folder: Path, port: int, nodes: list[Node], say: Say) -> None:
+def load(folder: Path, port: int, nodes: list[Object], say: Say) -> None:
     """Create the nodes, each with one request that carries its status too.
 
     Says how far it is, a few times a second. Raises InputError where the server finds a node
@@ -46,10 +46,10 @@ def load(folder: Path, port: int, nodes: list[Node], say: Say) -> None:
 class _Crew:
     """Threads that share one list of nodes, each with a connection of its own."""
 
-    def __init__(self, folder: Path, port: int, nodes: list[Node]) -> None:
+    def __init__(self, folder: Path, port: int, nodes: list[Object]) -> None:
         self._folder = folder
         self._port = port
-        self._nodes: Iterator[Node] = iter(nodes)  # a list's iterator may be shared by threads
+        self._nodes: Iterator[Object] = iter(nodes)  # a list's iterator may be shared by threads
         self.created = 0
         self.stopped = Event()
 
@@ -62,12 +62,12 @@ class _Crew:
                     self._create_again(node)
                 self.created += 1
 
-    def _create_again(self, node: Node) -> None:
+    def _create_again(self, node: Object) -> None:
         """Ask with the full client, which repeats what may be repeated and has the server's words.
 
         No name occurs twice, so one that exists was created by a request whose answer got lost.
         """
-        from gpuwl.cluster import Cluster
+        from gpuwl.k8s.client import Cluster
 
         client = Cluster.from_kubeconfig(self._folder / components.KUBECONFIG)
         try:

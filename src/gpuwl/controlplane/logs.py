@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from gpuwl import waiting
 from gpuwl.controlplane import components, process, state
 from gpuwl.errors import InputError, SetupError
+from gpuwl.system import waiting
 
 POLL_SECONDS = 0.1
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwl.controlplane import binaries, components, ports, process, start, state, teardown
-from gpuwl.controlplane.nodes import Node, lab_nodes
+from gpuwl.controlplane import components, ports, process, start, state, teardown
+from gpuwl.controlplane.binaries import lookup
 from gpuwl.errors import InputError, SetupError
+from gpuwl.k8s.objects import Object
 
 Say = Callable[[str], None]
 
@@ -45,29 +46,28 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
     name: str = state.DEFAULT_NAME,
     *,
     version: str | None = None,
-    source: binaries.Source | None = None,
-    nodes: Path | None = None,
-    anonymise: bool = False,
+    source: lookup.Source | None = None,
+    nodes: Callable[[], list[Object]],
+    dump: state.Dump | None = None,
     say: Say,
 ) -> Up:
     """Return the control plane `name`, started if it is not up; milliseconds if it is.
 
-    `version` is a Kubernetes version (`1.37.2`) and `nodes` a dump whose nodes it shall have
-    instead of the lab's; None takes what runs. `source` forces where binaries come from. One with
+    `version` is a Kubernetes version (`1.37.2`), None for what runs. `nodes` returns the Nodes that
+    it shall have where it has to be started; `dump` says which file they come from. `source` forces where binaries come from. One with
     a dead component is started again, empty. Two callers at once get the same one.
 
     Raises InputError where it runs with another version or other nodes, or where the dump cannot be
     used; SetupError where it does not start, with the last lines of the log.
     """
     began = time.monotonic()
-    dump = state.Dump.of(nodes, anonymised=anonymise) if nodes else None
     wanted = Wanted(name, version, dump)
     sweep()
     plane = wanted.running()
     if plane:
         return Up(plane, started=False, seconds=time.monotonic() - began)
-    objects = _nodes(nodes, anonymise=anonymise)
-    found = binaries.obtain(version, source=source, say=say)
+    objects = nodes()
+    found = _binaries(version, source, say)
     with state.locked(name, on_wait=lambda: say("waiting for another gpuwl that starts it")):
         plane = wanted.running()
         if plane is None:
@@ -158,12 +158,12 @@ def kubeconfig_path(name: str = state.DEFAULT_NAME) -> Path:
     return state.folder(name) / components.KUBECONFIG
 
 
-def _nodes(dump: Path | None, *, anonymise: bool) -> list[Node]:
-    if dump is None:
-        return lab_nodes()
-    from gpuwl.controlplane.dump import read
+def _binaries(version: str | None, source: lookup.Source | None, say: Say) -> lookup.Binaries:
+    if source is None and (found := lookup.find(version)):
+        return found
+    from gpuwl.controlplane.binaries import acquire
 
-    return read(dump, anonymise=anonymise)
+    return acquire.obtain(version, source=source, say=say)
 
 
 def _plane(name: str) -> Plane:

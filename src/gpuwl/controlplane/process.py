@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwl import waiting
+from gpuwl.system import waiting
 
 LAUNCHER = """
 set -eu

@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpuwl.controlplane import components, nodes, ports, state, teardown
-from gpuwl.controlplane.binaries import Binaries
+from gpuwl.controlplane import components, ports, state, teardown
+from gpuwl.controlplane.binaries.lookup import Binaries
 from gpuwl.controlplane.boot import Boot, ComponentError, PortTakenError
 from gpuwl.errors import GpuwlError, SetupError
+from gpuwl.k8s.objects import Object
 
 Say = Callable[[str], None]
 
@@ -29,7 +30,7 @@ class Request:
 
     name: str
     binaries: Binaries
-    nodes: list[nodes.Node]
+    nodes: list[Object]
     dump: state.Dump | None
 
 
@@ -104,7 +105,7 @@ def _start_api_server(boot: Boot, name: str) -> int:
     port = ports.free()
     credentials.create(boot.folder, name, port)
     boot.spawn("kube-apiserver", components.kube_apiserver(port))
-    from gpuwl import cluster  # noqa: F401 - imported here while the API server boots
+    from gpuwl.k8s import client  # noqa: F401 - imported here while the API server boots
 
     boot.wait(lambda: ports.answers(port) or None, "for the API server's port")
     return port

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwl import folders, waiting
 from gpuwl.errors import InputError, SetupError
+from gpuwl.system import folders, waiting
 
 DEFAULT_NAME = "default"
 

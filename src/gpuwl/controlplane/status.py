@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from gpuwl.controlplane import binarycache, components, inspection, process, state, teardown
+from gpuwl.controlplane import components, process, state, teardown
+from gpuwl.controlplane.binaries import cache, inspection
 from gpuwl.controlplane.boot import last_lines
 from gpuwl.errors import SetupError
 
@@ -151,7 +152,7 @@ def _versions(folder: Path, programs: Path) -> dict[str, str]:
     the kernel keeps a file that runs.
     """
     try:
-        return {name: entry.version for name, entry in binarycache.read(programs).files.items()}
+        return {name: entry.version for name, entry in cache.read(programs).files.items()}
     except (OSError, ValueError):
         pass
     try:

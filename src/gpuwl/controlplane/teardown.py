@@ -9,9 +9,9 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from gpuwl import waiting
 from gpuwl.controlplane import components, process, state
 from gpuwl.errors import SetupError
+from gpuwl.system import waiting
 
 KILL = (signal.SIGKILL, 1.0)
 SIGNALS = {

@@ -1,6 +1,6 @@
 """The eight steps of the lab, in order."""
 
-from gpuwl.step import Step
+from gpuwl.lab.step import Step
 from gpuwl.steps import (
     s1_labels,
     s2_operands,

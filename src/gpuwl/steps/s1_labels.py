@@ -1,10 +1,11 @@
 """Step 1: the namespace, and one label for each node."""
 
-from gpuwl import byhand, objects, report
-from gpuwl.context import Context
 from gpuwl.errors import JudgedNegativeError
-from gpuwl.names import LABEL_KEY, NAMESPACE, LabNode
-from gpuwl.step import Nodes, Step, Why
+from gpuwl.k8s import objects
+from gpuwl.lab import byhand, report
+from gpuwl.lab.context import Context
+from gpuwl.lab.names import LABEL_KEY, NAMESPACE, LabNode
+from gpuwl.lab.step import Nodes, Step, Why
 
 OUTPUT = "out/01-nodes.txt"
 

@@ -1,9 +1,9 @@
 """Step 2: which operands the label puts on a node."""
 
-from gpuwl import report
-from gpuwl.context import Context
-from gpuwl.names import CONTAINER, VM_PASSTHROUGH, VM_VGPU
-from gpuwl.step import Nodes, Step, Why
+from gpuwl.lab import report
+from gpuwl.lab.context import Context
+from gpuwl.lab.names import CONTAINER, VM_PASSTHROUGH, VM_VGPU
+from gpuwl.lab.step import Nodes, Step, Why
 
 OUTPUT = "out/operands.txt"
 

@@ -1,10 +1,11 @@
 """Step 3: each node advertises the resource of its use."""
 
-from gpuwl import objects, report
-from gpuwl.context import Context
 from gpuwl.errors import JudgedNegativeError
-from gpuwl.names import LabNode
-from gpuwl.step import Nodes, Step, Why
+from gpuwl.k8s import objects
+from gpuwl.lab import report
+from gpuwl.lab.context import Context
+from gpuwl.lab.names import LabNode
+from gpuwl.lab.step import Nodes, Step, Why
 
 OUTPUT = "out/03-resources.txt"
 

@@ -1,9 +1,10 @@
 """Step 4: a container job, placed by the name of its resource."""
 
-from gpuwl import byhand, objects, placing, report, requirements
-from gpuwl.context import Context
-from gpuwl.names import JOB_CONTAINER
-from gpuwl.step import Nodes, Step, Why
+from gpuwl.k8s import objects
+from gpuwl.lab import byhand, placing, report, requirements
+from gpuwl.lab.context import Context
+from gpuwl.lab.names import JOB_CONTAINER
+from gpuwl.lab.step import Nodes, Step, Why
 
 OUTPUT = "out/04-container.txt"
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from gpuwl import byhand, objects, placing, report, requirements
-from gpuwl.context import Context
-from gpuwl.names import PREFIX, VMI_PASSTHROUGH
-from gpuwl.step import Nodes, Step, Why
+from gpuwl.k8s import objects
+from gpuwl.lab import byhand, placing, report, requirements
+from gpuwl.lab.context import Context
+from gpuwl.lab.names import PREFIX, VMI_PASSTHROUGH
+from gpuwl.lab.step import Nodes, Step, Why
 
 OUTPUT = "out/05-passthrough.txt"
 

@@ -1,10 +1,11 @@
 """Step 6: a stand-in for a VM with a share of a card, and the placement so far."""
 
-from gpuwl import byhand, objects, placing, report, requirements
-from gpuwl.context import Context
 from gpuwl.errors import SetupError
-from gpuwl.names import JOB_CONTAINER, NAMESPACE, VMI_PASSTHROUGH, VMI_VGPU, LabPod
-from gpuwl.step import Nodes, Step, Why
+from gpuwl.k8s import objects
+from gpuwl.lab import byhand, placing, report, requirements
+from gpuwl.lab.context import Context
+from gpuwl.lab.names import JOB_CONTAINER, NAMESPACE, VMI_PASSTHROUGH, VMI_VGPU, LabPod
+from gpuwl.lab.step import Nodes, Step, Why
 
 OUTPUT = "out/06-placement.txt"
 SO_FAR = (JOB_CONTAINER, VMI_PASSTHROUGH, VMI_VGPU)

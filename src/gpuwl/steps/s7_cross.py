@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from gpuwl import byhand, objects, placing, report, requirements
-from gpuwl.context import Context
 from gpuwl.errors import JudgedNegativeError
-from gpuwl.names import JOB_CROSS, LABEL_KEY
-from gpuwl.step import Nodes, Step, Why
+from gpuwl.k8s import objects
+from gpuwl.lab import byhand, placing, report, requirements
+from gpuwl.lab.context import Context
+from gpuwl.lab.names import JOB_CROSS, LABEL_KEY
+from gpuwl.lab.step import Nodes, Step, Why
 
 OUTPUT = "out/07-cross.txt"
 

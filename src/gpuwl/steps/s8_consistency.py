@@ -4,13 +4,14 @@ import os
 import sys
 from pathlib import Path
 
-from gpuwl import checkfile, paths, report, verdict
-from gpuwl.context import Context
 from gpuwl.errors import ClusterError, JudgedNegativeError, SetupError
-from gpuwl.step import Nodes, Step, Why
+from gpuwl.k8s import dump as k8s_dump
+from gpuwl.lab import check_script, paths, verdict
+from gpuwl.lab.context import Context
+from gpuwl.lab.step import Nodes, Step, Why
 
 DUMP = "out/nodes.json"
-SCRIPT = checkfile.RELATIVE_PATH
+SCRIPT = check_script.RELATIVE_PATH
 OUTPUT = "out/consistency.txt"
 
 
@@ -20,7 +21,7 @@ def run(ctx: Context) -> None:
     Raises JudgedNegativeError, after the verdict was written, where a node disagrees.
     """
     dump = ctx.artifacts.write(DUMP, _dump(ctx))
-    script = checkfile.install(ctx.artifacts)
+    script = check_script.install(ctx.artifacts)
     judged = verdict.of(script, dump, environment=_with_our_python())
     if judged.code not in {0, 1}:
         raise SetupError(
@@ -47,7 +48,7 @@ def _with_our_python() -> dict[str, str]:
 
 def _dump(ctx: Context) -> str:
     try:
-        return report.kubectl_json(ctx.cluster.raw(paths.NODES))
+        return k8s_dump.kubectl_json(ctx.cluster.raw(paths.NODES))
     except ValueError as error:
         message = f"the answer for nodes cannot be dumped: {error}"
         raise ClusterError(message, hint="a proxy on the way may have changed it") from None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from gpuwl.errors import ClusterError, SetupError
-from gpuwl.step import Step
+from gpuwl.lab.step import Step
 from gpuwl.verification import dump, nodes, operands, origin, pods, script
 from gpuwl.verification.attempt import Attempt
 from gpuwl.verification.findings import (

@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from gpuwl import paths, report
-from gpuwl.artifacts import Artifacts
-from gpuwl.cluster import ReadOnlyCluster
-from gpuwl.names import LabNode, LabPod
-from gpuwl.runfile import TargetRecord
-
-Object = dict[str, Any]
+from gpuwl.k8s import dump
+from gpuwl.k8s.client import ReadOnlyCluster
+from gpuwl.k8s.objects import Object
+from gpuwl.lab import paths
+from gpuwl.lab.artifacts import Artifacts
+from gpuwl.lab.names import LabNode, LabPod
+from gpuwl.target.connection import TargetRecord
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Attempt:
     @cached_property
     def node_list(self) -> Object:
         """The nodes of the cluster as `kubectl get nodes -o json` shows them."""
-        return report.kubectl_list(self.cluster.raw(paths.NODES))
+        return dump.kubectl_list(self.cluster.raw(paths.NODES))
 
     @cached_property
     def namespace(self) -> Object | None:

@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from gpuwl import report
+from gpuwl.k8s import dump as k8s_dump
+from gpuwl.k8s.objects import Object
 from gpuwl.steps import s8_consistency
 from gpuwl.verification import files
 from gpuwl.verification.attempt import Attempt
 from gpuwl.verification.findings import Difference, Findings, amounts, brief, first_few, shown
 
 DUMP = s8_consistency.DUMP
-Object = dict[str, Any]
 Parts = dict[tuple[str, str], Any]
 
 LAB_PARTS = (("metadata", "labels"), ("status", "capacity"), ("status", "allocatable"))
@@ -92,7 +92,7 @@ def _form(document: Object, data: bytes) -> Iterator[Difference]:
 
 def _printed(document: Object) -> bytes | None:
     with contextlib.suppress(RecursionError):
-        return report.go_json(document).encode(errors="surrogatepass")
+        return k8s_dump.go_json(document).encode(errors="surrogatepass")
     return None
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from gpuwl.artifacts import Artifacts
 from gpuwl.errors import SetupError
+from gpuwl.lab.artifacts import Artifacts
 from gpuwl.verification.findings import Difference, Findings, first_few, shown
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from gpuwl import manifests
-from gpuwl.names import LabPod
+from gpuwl.lab import manifests
+from gpuwl.lab.names import LabPod
 from gpuwl.verification import files
 from gpuwl.verification.attempt import Attempt
 from gpuwl.verification.findings import Difference, Findings, brief, first_few, shown

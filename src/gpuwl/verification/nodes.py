@@ -1,8 +1,9 @@
 """Namespace, labels and resources in the cluster, and the files that tell of them (steps 1, 3)."""
 
-from gpuwl import objects, report
-from gpuwl.artifacts import FOLDERS
-from gpuwl.names import LABEL_KEY, NAMESPACE, LabNode
+from gpuwl.k8s import objects
+from gpuwl.lab import report
+from gpuwl.lab.artifacts import FOLDERS
+from gpuwl.lab.names import LABEL_KEY, NAMESPACE, LabNode
 from gpuwl.steps import s1_labels, s3_resources
 from gpuwl.verification import files
 from gpuwl.verification.attempt import Attempt

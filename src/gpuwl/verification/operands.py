@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from gpuwl.artifacts import Artifacts
+from gpuwl.lab.artifacts import Artifacts
 from gpuwl.steps import s2_operands
 from gpuwl.verification import files
 from gpuwl.verification.attempt import Attempt

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gpuwl import runfile
-from gpuwl.artifacts import Artifacts
 from gpuwl.errors import SetupError
+from gpuwl.lab import runfile
+from gpuwl.lab.artifacts import Artifacts
 from gpuwl.verification.attempt import Attempt
 from gpuwl.verification.findings import Difference, Findings, Remark, shown
 

@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from gpuwl import manifests, objects, report
 from gpuwl.errors import ClusterError
-from gpuwl.names import NAMESPACE, LabPod
-from gpuwl.verification.attempt import Attempt, Object
+from gpuwl.k8s import objects
+from gpuwl.k8s.objects import Object
+from gpuwl.lab import manifests, report
+from gpuwl.lab.names import NAMESPACE, LabPod
+from gpuwl.verification.attempt import Attempt
 from gpuwl.verification.findings import Difference, Evidence, Findings, amounts, shown
 
 

@@ -1,7 +1,8 @@
 """Placements and refusals (steps 4 to 7): manifest, Pod and file of each."""
 
-from gpuwl import objects, report
-from gpuwl.names import JOB_CONTAINER, JOB_CROSS, VMI_PASSTHROUGH, VMI_VGPU, LabPod
+from gpuwl.k8s import objects
+from gpuwl.lab import report
+from gpuwl.lab.names import JOB_CONTAINER, JOB_CROSS, VMI_PASSTHROUGH, VMI_VGPU, LabPod
 from gpuwl.steps import s4_container, s5_passthrough, s6_vgpu, s7_cross
 from gpuwl.verification import files, manifest, placement
 from gpuwl.verification.attempt import Attempt

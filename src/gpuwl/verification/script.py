@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuwl import checker, verdict
+from gpuwl import checker
 from gpuwl.errors import SetupError
-from gpuwl.names import DEVICE_MODEL, GPU, LABEL_KEY, VGPU_PROFILE
+from gpuwl.lab import verdict
+from gpuwl.lab.names import DEVICE_MODEL, GPU, LABEL_KEY, VGPU_PROFILE
 from gpuwl.steps import s8_consistency
 from gpuwl.verification import dump, files
 from gpuwl.verification.attempt import Attempt

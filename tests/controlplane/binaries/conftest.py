@@ -1,5 +1,6 @@
 """The real binaries, a server on 127.0.0.1 that serves (or lies about) them, and a tiny Go module."""
 
+import functools
 import hashlib
 import re
 import shutil
@@ -8,24 +9,23 @@ import tarfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from tests.conftest import missing
 
-from gpuwl.controlplane import binaries, binarycache, gotoolchain
+from gpuwl.controlplane.binaries import cache, gotoolchain, lookup
 from gpuwl.errors import SetupError
 
 Lie = Callable[["Handler"], None]
 
 
 @pytest.fixture(scope="session")
-def real(found_binaries: binaries.Binaries) -> binaries.Binaries:
+def real(found_binaries: lookup.Binaries) -> lookup.Binaries:
     """The real binaries that this machine has, of the version that the tests ask for."""
-    if found_binaries.version != binaries.DEFAULT_VERSION:
-        missing(f"binaries of Kubernetes {binaries.DEFAULT_VERSION} are needed here")
+    if found_binaries.version != lookup.DEFAULT_VERSION:
+        missing(f"binaries of Kubernetes {lookup.DEFAULT_VERSION} are needed here")
     return found_binaries
 
 
@@ -59,7 +59,7 @@ def said() -> list[str]:
     return []
 
 
-@cache
+@functools.cache
 def digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -166,22 +166,22 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def etcd_archive(real: binaries.Binaries, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def etcd_archive(real: lookup.Binaries, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The real etcd, packed as its releases are."""
-    name = f"etcd-v3.7.0-{binarycache.platform()}"
+    name = f"etcd-v3.7.0-{cache.platform()}"
     file = tmp_path_factory.mktemp("etcd") / f"{name}.tar.gz"
     with tarfile.open(file, "w:gz", compresslevel=1) as archive:
-        archive.add(real.etcd, f"{name}/etcd")
+        archive.add((real.folder / "etcd"), f"{name}/etcd")
     return file
 
 
 @pytest.fixture
 def mirror(
-    real: binaries.Binaries, etcd_archive: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+    real: lookup.Binaries, etcd_archive: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> Server:
     """The server with everything that the official ones have of the real binaries' version."""
-    folder = f"/k8s/v{real.version}/bin/{binarycache.platform().replace('-', '/')}"
-    for path in (real.kube_apiserver, real.kube_scheduler):
+    folder = f"/k8s/v{real.version}/bin/{cache.platform().replace('-', '/')}"
+    for path in ((real.folder / "kube-apiserver"), (real.folder / "kube-scheduler")):
         server.content[f"{folder}/{path.name}"] = path
         server.content[f"{folder}/{path.name}.sha256"] = digest(path).encode()
     others = f"{'0' * 64}  etcd-v3.7.0-plan9-amd64.tar.gz\n"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuwl import waiting
-from gpuwl.controlplane import acquire, binaries, build, cachewriter, gotoolchain
+from gpuwl.controlplane.binaries import acquire, build, cachewriter, gotoolchain, inspection, lookup
 from gpuwl.errors import SetupError
+from gpuwl.system import waiting
 
 if TYPE_CHECKING:
     from tests.controlplane.binaries.conftest import TinyModule
@@ -52,8 +52,8 @@ def warm(recipe: build.Recipe, compiled: Path) -> None:
     shutil.copytree(compiled, cachewriter.scratch() / "build" / "gocache")
 
 
-def obtain(said: list[str]) -> binaries.Binaries:
-    return binaries.obtain(VERSION, source="build", say=said.append)
+def obtain(said: list[str]) -> lookup.Binaries:
+    return acquire.obtain(VERSION, source="build", say=said.append)
 
 
 @pytest.mark.usefixtures("warm")
@@ -65,7 +65,7 @@ def test_a_build_gives_three_binaries_that_say_the_version(
     monkeypatch.setenv("CGO_ENABLED", "1")
     found = obtain(said)
     assert found.source == "build"
-    described = binaries.describe(found)
+    described = inspection.describe(found.folder)
     assert [(one.name, one.version) for one in described] == [
         ("etcd", "3.0.0"),
         ("kube-apiserver", VERSION),
@@ -100,7 +100,7 @@ def test_a_build_that_fails_shows_gos_last_words_and_the_log(
     assert any("undefined: wrong" in line for line in caught.value.details)
     log = Path(caught.value.details[-1].removeprefix("log: "))
     assert "undefined: wrong" in log.read_text()
-    assert binaries.find(VERSION) is None
+    assert lookup.find(VERSION) is None
     assert not list(cachewriter.scratch().parent.glob("staging-*"))
 
 
@@ -203,7 +203,7 @@ def test_what_a_broken_off_build_left_counts_as_room(tiny: "TinyModule", tmp_pat
 PROGRAM = """
 import signal, sys
 from pathlib import Path
-from gpuwl.controlplane import binaries, build
+from gpuwl.controlplane.binaries.lookup import lookup, build
 from gpuwl.errors import SetupError
 
 def terminated(number, frame):
@@ -213,7 +213,7 @@ signal.signal(signal.SIGTERM, terminated)
 folder = Path(sys.argv[1])
 packages = dict(pair.split("=") for pair in sys.argv[2:])
 build.recipe = lambda version: build.Recipe(version, folder, packages, room=1)
-found = binaries.obtain("1.30.1", source="build", say=lambda line: print(line, flush=True))
+found = acquire.obtain("1.30.1", source="build", say=lambda line: print(line, flush=True))
 print("source", found.source, flush=True)
 """
 
@@ -287,7 +287,7 @@ def test_a_build_that_is_interrupted_takes_go_along_and_the_next_one_completes(
     process.communicate(timeout=30)
     assert process.returncode == code
     builder.assert_go_ended()
-    assert binaries.find(VERSION) is None
+    assert lookup.find(VERSION) is None
     assert not list(cachewriter.scratch().parent.glob("staging-*"))
     assert obtain(said).source == "build"
 
@@ -300,7 +300,7 @@ def test_a_build_that_is_killed_leaves_no_go_running_and_nothing_that_counts(
     process.kill()
     process.communicate()
     builder.assert_go_ended()
-    assert binaries.find(VERSION) is None
+    assert lookup.find(VERSION) is None
     assert obtain(said).source == "build"
     assert not list(cachewriter.scratch().parent.glob("staging-*"))
 
@@ -334,7 +334,7 @@ def test_the_default_order_ends_with_the_build(
 ) -> None:
     for variable in ("GPUWL_KUBERNETES_MIRROR", "GPUWL_ETCD_MIRROR"):
         monkeypatch.setenv(variable, "http://127.0.0.1:1")
-    assert binaries.obtain(VERSION, say=said.append).source == "build"
+    assert acquire.obtain(VERSION, say=said.append).source == "build"
     falls = [line for line in said if "going on with a build" in line]
     assert falls == ["warning: no download (127.0.0.1 cannot be reached), going on with a build"]
-    assert acquire.acquire(VERSION, None, pytest.fail).source == "cache"
+    assert acquire._acquire(VERSION, None, pytest.fail).source == "cache"

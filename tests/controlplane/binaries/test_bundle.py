@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from tests.conftest import mounted, program
 
-from gpuwl.controlplane import binaries, binarycache, bundle, inspection
-from gpuwl.controlplane.binarycache import Manifest
-from gpuwl.controlplane.components import NAMES
+from gpuwl.controlplane.binaries import acquire, bundle, cache, inspection, lookup
+from gpuwl.controlplane.binaries.cache import NAMES, Manifest
 from gpuwl.errors import InputError, SetupError
 
 PROGRAMS = {
@@ -32,8 +31,8 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def found(folder: Path) -> binaries.Binaries:
-    return binaries.Binaries("1.30.1", "assets", folder)
+def found(folder: Path) -> lookup.Binaries:
+    return lookup.Binaries("1.30.1", "assets", folder)
 
 
 @pytest.fixture
@@ -54,19 +53,19 @@ def write(file: Path, members: dict[str, bytes], mode: str = "w:gz") -> Path:
 
 @pytest.mark.cluster
 def test_a_round_trip_gives_the_same_real_binaries_on_an_empty_machine(
-    real: binaries.Binaries, tmp_path: Path, said: list[str]
+    real: lookup.Binaries, tmp_path: Path, said: list[str]
 ) -> None:
     file = tmp_path / "gpuwl.tar.gz"
     bundle.pack(real, file, said.append)
-    assert binaries.find() is None
+    assert lookup.find() is None
     unpacked = bundle.unpack(file, said.append)
     assert (unpacked.source, unpacked.version) == ("bundle", real.version)
     for name in NAMES:
         assert (unpacked.folder / name).read_bytes() == (real.folder / name).read_bytes()
         assert os.access(unpacked.folder / name, os.X_OK)
-    again = binaries.obtain(say=pytest.fail)
+    again = acquire.obtain(say=pytest.fail)
     assert (again.source, again.folder) == ("cache", unpacked.folder)
-    assert {one.origin for one in binaries.describe(again)} == {"bundle"}
+    assert {one.origin for one in inspection.describe(again.folder)} == {"bundle"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "gpuwl.tar.gz"]
 
 
@@ -104,7 +103,7 @@ def test_an_archive_of_another_version_than_asked_for_is_refused(
     done = run("local", "fetch", "--from", str(file), "--kubernetes-version", "1.37.2")
     assert done.returncode == 2
     assert f"error: {file} holds Kubernetes 1.30.1, and 1.37.2 was asked for\n" in done.stderr
-    assert binarycache.find("1.30.1") is None
+    assert cache.find("1.30.1") is None
     done = run("local", "fetch", "--from", str(file), "--source", "build")
     assert done.returncode == 2
     assert "--from and --source (GPUWL_SOURCE) exclude each other" in done.stderr
@@ -182,7 +181,7 @@ def test_an_archive_that_is_not_as_it_should_be_is_refused(
 
 
 def nothing_left(tmp_path: Path) -> bool:
-    return {path.name for path in binarycache.store().iterdir()} <= {"lock"} and {
+    return {path.name for path in cache.store().iterdir()} <= {"lock"} and {
         path.name for path in tmp_path.iterdir()
     } == {"programs", "file", "cache"}
 
@@ -236,7 +235,7 @@ def test_a_binary_of_another_machine_is_refused(
     """The digest is right and the platform claimed, but the program is none that can be started."""
     (folder / "etcd").write_bytes(body := b"\x7fELF\x02\x01\x01" + b"\0" * 9 + b"\x02\0\xf3\0")
     old = Manifest.from_json(good["manifest.json"])
-    entry = binarycache.Entry("3.7.0", inspection.sha256(folder / "etcd"), len(body))
+    entry = cache.Entry("3.7.0", inspection.sha256(folder / "etcd"), len(body))
     files = {**old.files, "etcd": entry}
     write(tmp_path / "file", manifest(files=files)({**good, "etcd": body}))
     with pytest.raises(SetupError, match="etcd cannot be started"):

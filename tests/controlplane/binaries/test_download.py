@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuwl.controlplane import download
-from gpuwl.controlplane.cachewriter import Ticker
-from gpuwl.controlplane.download import CutOffError, DigestError, DownloadError, Limits
-from gpuwl.waiting import pause
+from gpuwl.controlplane.binaries import download
+from gpuwl.controlplane.binaries.cachewriter import Ticker
+from gpuwl.controlplane.binaries.download import (
+    CutOffError,
+    DigestError,
+    DownloadError,
+    Limits,
+)
+from gpuwl.system.waiting import pause
 
 if TYPE_CHECKING:
     from tests.controlplane.binaries.conftest import Handler, Server

@@ -16,23 +16,24 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.conftest import mounted, program
 
-from gpuwl.controlplane import (
+from gpuwl.controlplane.binaries import (
     acquire,
-    binaries,
-    binarycache,
     build,
+    cache,
     cachewriter,
     gotoolchain,
+    inspection,
+    lookup,
     release,
 )
-from gpuwl.controlplane.components import NAMES
-from gpuwl.controlplane.download import DigestError, DownloadError
+from gpuwl.controlplane.binaries.cache import NAMES
+from gpuwl.controlplane.binaries.download import DigestError, DownloadError
 from gpuwl.errors import InputError, SetupError
 
 if TYPE_CHECKING:
     from tests.controlplane.binaries.conftest import Handler, Server
 
-VERSION = binaries.DEFAULT_VERSION
+VERSION = lookup.DEFAULT_VERSION
 
 pytestmark = pytest.mark.cluster
 
@@ -61,72 +62,72 @@ def no_build(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_assets_win_over_the_cache(
-    real: binaries.Binaries, cached: Path, monkeypatch: pytest.MonkeyPatch
+    real: lookup.Binaries, cached: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUWL_ASSETS", str(real.folder))
-    found = binaries.obtain(say=pytest.fail)
+    found = acquire.obtain(say=pytest.fail)
     assert (found.source, found.version, found.folder) == ("assets", real.version, real.folder)
 
 
 def test_assets_that_lack_one_are_an_error_although_the_cache_has_all(
-    real: binaries.Binaries, cached: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    real: lookup.Binaries, cached: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "kube-apiserver").symlink_to(real.kube_apiserver)
+    (tmp_path / "kube-apiserver").symlink_to(real.folder / "kube-apiserver")
     monkeypatch.setenv("GPUWL_ASSETS", str(tmp_path))
     with pytest.raises(SetupError, match="has no executable etcd, kube-scheduler"):
-        binaries.obtain(say=pytest.fail)
+        acquire.obtain(say=pytest.fail)
 
 
 def test_assets_of_two_versions_are_an_error(
-    real: binaries.Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    real: lookup.Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "etcd").symlink_to(real.etcd)
-    (tmp_path / "kube-apiserver").symlink_to(real.kube_apiserver)
+    (tmp_path / "etcd").symlink_to(real.folder / "etcd")
+    (tmp_path / "kube-apiserver").symlink_to(real.folder / "kube-apiserver")
     speaker(tmp_path / "kube-scheduler", "Kubernetes v1.36.3")
     monkeypatch.setenv("GPUWL_ASSETS", str(tmp_path))
     with pytest.raises(SetupError, match=r"mixes Kubernetes versions: .* kube-scheduler 1\.36\.3"):
-        binaries.obtain(say=pytest.fail)
+        acquire.obtain(say=pytest.fail)
 
 
 @pytest.mark.parametrize(("line", "code"), [("hello", 0), ("Kubernetes v1.37.2", 1)])
 def test_assets_that_do_not_say_their_version_are_an_error(
-    real: binaries.Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, code: int
+    real: lookup.Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, code: int
 ) -> None:
     for name in ("etcd", "kube-apiserver"):
         (tmp_path / name).symlink_to(real.folder / name)
     speaker(tmp_path / "kube-scheduler", line, code)
     monkeypatch.setenv("GPUWL_ASSETS", str(tmp_path))
     with pytest.raises(SetupError, match="kube-scheduler does not say its version") as caught:
-        binaries.obtain(say=pytest.fail)
+        acquire.obtain(say=pytest.fail)
     assert caught.value.details == (line,)
 
 
 def test_assets_of_another_version_than_asked_for_are_an_error(
-    real: binaries.Binaries, monkeypatch: pytest.MonkeyPatch
+    real: lookup.Binaries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUWL_ASSETS", str(real.folder))
     with pytest.raises(SetupError, match=r"holds Kubernetes .*, and 1\.30\.0 was asked for"):
-        binaries.obtain("v1.30.0", say=pytest.fail)
+        acquire.obtain("v1.30.0", say=pytest.fail)
 
 
 @pytest.mark.parametrize("text", ["", " ", "1.37", "latest", "../../etc", "1.37.2/..", "1.37.2.1"])
 def test_what_is_no_version_is_a_usage_error(text: str) -> None:
     with pytest.raises(InputError, match="is not a Kubernetes version"):
-        binaries.obtain(text, say=pytest.fail)
+        acquire.obtain(text, say=pytest.fail)
 
 
 def test_a_cache_hit_starts_nothing_and_says_nothing(
     cached: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", pytest.fail)
-    found = binaries.obtain(f"v{binaries.DEFAULT_VERSION}", say=pytest.fail)
+    found = acquire.obtain(f"v{lookup.DEFAULT_VERSION}", say=pytest.fail)
     assert (found.source, found.folder) == ("cache", cached)
 
 
 def test_a_cache_hit_imports_neither_http_nor_hashing_nor_locks(cached: Path) -> None:
     code = (
-        "import sys; from gpuwl.controlplane import binaries; before = set(sys.modules)\n"
-        "assert binaries.obtain(say=print).source == 'cache'\n"
+        "import sys; from gpuwl.controlplane.binaries import lookup; before = set(sys.modules)\n"
+        "assert lookup.find().source == 'cache'\n"
         "print(*sorted(sys.modules))"
     )
     ran = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
@@ -156,9 +157,9 @@ def test_a_cache_hit_imports_neither_http_nor_hashing_nor_locks(cached: Path) ->
     ids=["no etcd", "short scheduler", "no manifest", "half a manifest", "list", "no files"],
 )
 def test_a_damaged_folder_is_never_used(cached: Path, damage: Callable[[Path], object]) -> None:
-    assert binaries.find() is not None
+    assert lookup.find() is not None
     damage(cached)
-    assert binaries.find() is None
+    assert lookup.find() is None
 
 
 def test_a_damaged_folder_is_replaced_as_a_whole(
@@ -171,48 +172,48 @@ def test_a_damaged_folder_is_replaced_as_a_whole(
         for name in ("kube-apiserver", "kube-scheduler"):
             (cached / name).rename(folder / name)
         cachewriter.publish(folder, VERSION, "build")
-    assert binaries.find() is not None
+    assert lookup.find() is not None
     assert sorted(path.name for path in cached.iterdir()) == sorted([*NAMES, "manifest.json"])
 
 
 def test_the_download_is_complete_verified_and_executable(
-    real: binaries.Binaries, mirror: "Server", said: list[str]
+    real: lookup.Binaries, mirror: "Server", said: list[str]
 ) -> None:
-    found = binaries.obtain(say=said.append)
+    found = acquire.obtain(say=said.append)
     assert found.source == "download"
     for name in NAMES:
         assert (found.folder / name).read_bytes() == (real.folder / name).read_bytes()
         assert stat.S_IMODE((found.folder / name).stat().st_mode) == 0o755
-    assert stat.S_IMODE(binarycache.store().stat().st_mode) == 0o700
+    assert stat.S_IMODE(cache.store().stat().st_mode) == 0o700
     assert any(line.startswith("downloading kube-apiserver: ") for line in said)
-    assert left_over() == {f"{found.version}-{binarycache.platform()}", "lock", "unfinished"}
+    assert left_over() == {f"{found.version}-{cache.platform()}", "lock", "unfinished"}
     assert not list((cachewriter.scratch() / "downloads").iterdir())
-    assert binaries.obtain(say=pytest.fail).source == "cache"
+    assert acquire.obtain(say=pytest.fail).source == "cache"
 
 
 def left_over() -> set[str]:
-    return {path.name for path in binarycache.store().iterdir()} | {"lock"}
+    return {path.name for path in cache.store().iterdir()} | {"lock"}
 
 
 def test_describe_says_version_origin_and_digest_of_each(
-    real: binaries.Binaries, mirror: "Server", said: list[str]
+    real: lookup.Binaries, mirror: "Server", said: list[str]
 ) -> None:
-    found = binaries.obtain(say=said.append)
-    described = {one.name: one for one in binaries.describe(found)}
+    found = acquire.obtain(say=said.append)
+    described = {one.name: one for one in inspection.describe(found.folder)}
     assert [one.version for one in described.values()] == ["3.7.0", real.version, real.version]
     checksums = {path.rpartition("/")[2]: body for path, body in mirror.content.items()}
     assert described["kube-scheduler"].sha256.encode() == checksums["kube-scheduler.sha256"]
     assert all(one.origin == "download" and one.intact for one in described.values())
-    with found.etcd.open("r+b") as file:
+    with (found.folder / "etcd").open("r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"!")
-    assert [one.intact for one in binaries.describe(found)] == [False, True, True]
+    assert [one.intact for one in inspection.describe(found.folder)] == [False, True, True]
 
 
 def test_describe_measures_a_folder_of_assets(cached: Path) -> None:
     (cached / "manifest.json").unlink()
-    found = binaries.Binaries(VERSION, "assets", cached)
-    described = [(one.origin, one.version) for one in binaries.describe(found)]
+    found = lookup.Binaries(VERSION, "assets", cached)
+    described = [(one.origin, one.version) for one in inspection.describe(found.folder)]
     assert described == [("assets", "3.7.0"), ("assets", VERSION), ("assets", VERSION)]
 
 
@@ -261,17 +262,17 @@ def test_what_comes_instead_of_the_download_is_named(
 ) -> None:
     mirror.lies[path] = lie
     with pytest.raises(DownloadError, match=message):
-        binaries.obtain(source="download", say=said.append)
-    assert binaries.find() is None
+        acquire.obtain(source="download", say=said.append)
+    assert lookup.find() is None
     with pytest.raises(SetupError, match="no binaries of Kubernetes") as caught:
-        binaries.obtain(say=said.append)
+        acquire.obtain(say=said.append)
     assert any("needs Go 1.26" in line for line in caught.value.details)
     assert "gpuwl[go]" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("path", ["/kube-apiserver", ".tar.gz"])
 def test_a_wrong_digest_is_an_error_when_forced_and_a_warning_when_something_else_works(
-    real: binaries.Binaries,
+    real: lookup.Binaries,
     mirror: "Server",
     said: list[str],
     path: str,
@@ -279,14 +280,14 @@ def test_a_wrong_digest_is_an_error_when_forced_and_a_warning_when_something_els
 ) -> None:
     mirror.lies[path] = wrong
     with pytest.raises(DigestError, match="has a wrong SHA-256"):
-        binaries.obtain(source="download", say=said.append)
+        acquire.obtain(source="download", say=said.append)
 
     def copy(version: str, folder: Path, say: object) -> None:
         for name in NAMES:
             shutil.copy(real.folder / name, folder)
 
     monkeypatch.setitem(acquire._FILL, "build", copy)
-    found = binaries.obtain(say=said.append)
+    found = acquire.obtain(say=said.append)
     assert found.source == "build"
     warned = [line for line in said if line.startswith("warning: ")]
     assert len(warned) == 1
@@ -302,43 +303,43 @@ def test_an_archive_without_etcd_is_refused(
     )
     mirror.lies[".tar.gz"] = lambda handler: handler.answer(200, body)
     with pytest.raises(DownloadError, match="cannot be unpacked"):
-        binaries.obtain(source="download", say=said.append)
+        acquire.obtain(source="download", say=said.append)
 
 
 def test_a_download_of_another_version_under_this_name_does_not_count(
     mirror: "Server", said: list[str]
 ) -> None:
     """An honest digest of the wrong release: what the binary itself says decides."""
-    folder = f"/k8s/v1.37.1/bin/{binarycache.platform().replace('-', '/')}"
+    folder = f"/k8s/v1.37.1/bin/{cache.platform().replace('-', '/')}"
     for path, body in list(mirror.content.items()):
         if path.startswith("/k8s/"):
             mirror.content[f"{folder}/{path.rpartition('/')[2]}"] = body
     with pytest.raises(SetupError, match=r"1\.37\.1 was asked for, and 1\.37\.2 came"):
-        binaries.obtain("1.37.1", source="download", say=said.append)
-    assert binaries.find("1.37.1") is None
+        acquire.obtain("1.37.1", source="download", say=said.append)
+    assert lookup.find("1.37.1") is None
 
 
 def test_a_download_that_broke_off_is_gone_on_with_by_the_next_call(
-    real: binaries.Binaries, mirror: "Server", said: list[str]
+    real: lookup.Binaries, mirror: "Server", said: list[str]
 ) -> None:
     mirror.lies["/kube-scheduler"] = lambda handler: handler.send_file(
-        real.kube_scheduler, most=1_000_000
+        (real.folder / "kube-scheduler"), most=1_000_000
     )
     with pytest.raises(DownloadError, match="broke off"):
-        binaries.obtain(source="download", say=said.append)
+        acquire.obtain(source="download", say=said.append)
     mirror.lies.clear()
     mirror.asked.clear()
-    assert binaries.obtain(source="download", say=said.append).source == "download"
+    assert acquire.obtain(source="download", say=said.append).source == "download"
     assert mirror.files_asked() == [
         ("kube-scheduler", "bytes=4000000-"),
-        (f"etcd-v3.7.0-{binarycache.platform()}.tar.gz", ""),
+        (f"etcd-v3.7.0-{cache.platform()}.tar.gz", ""),
     ]
 
 
 def test_two_callers_at_once_download_once(mirror: "Server", said: list[str]) -> None:
-    results: list[binaries.Binaries] = []
+    results: list[lookup.Binaries] = []
     callers = [
-        threading.Thread(target=lambda: results.append(binaries.obtain(say=said.append)))
+        threading.Thread(target=lambda: results.append(acquire.obtain(say=said.append)))
         for _ in range(2)
     ]
     for caller in callers:
@@ -359,7 +360,7 @@ def test_without_network_and_go_both_reasons_are_told(
         for variable in ("GPUWL_KUBERNETES_MIRROR", "GPUWL_ETCD_MIRROR"):
             monkeypatch.setenv(variable, f"http://127.0.0.1:{closed.getsockname()[1]}")
         with pytest.raises(SetupError, match="no binaries of Kubernetes") as caught:
-            binaries.obtain(say=said.append)
+            acquire.obtain(say=said.append)
     assert any("cannot be reached" in line for line in caught.value.details)
     assert said[-1].endswith("going on with a build")
 
@@ -369,14 +370,14 @@ def test_a_version_without_module_files_can_only_be_downloaded(
     mirror: "Server", said: list[str]
 ) -> None:
     with pytest.raises(SetupError, match=r"no binaries of Kubernetes 1\.35\.0") as caught:
-        binaries.obtain("1.35.0", say=said.append)
+        acquire.obtain("1.35.0", say=said.append)
     assert any("does not exist (HTTP 404)" in line for line in caught.value.details)
     assert any("cannot be built here, only downloaded" in line for line in caught.value.details)
     assert caught.value.hint == "versions that can be built: 1.37.2, 1.36.3"
 
 
 def test_the_binaries_that_are_shown_are_those_of_the_source_that_is_asked_for(
-    real: binaries.Binaries, cached: Path
+    real: lookup.Binaries, cached: Path
 ) -> None:
     run = program("gpuwl", GPUWL_ASSETS=str(real.folder))
     assert " from assets: " in run("local", "binaries").stdout
@@ -398,7 +399,7 @@ def test_a_download_onto_a_full_disk_is_said(
     with mounted(tmp_path / "small", "size=1m") as place:
         monkeypatch.setenv("XDG_CACHE_HOME", str(place))
         with pytest.raises(SetupError, match=r"the cache folder .* cannot be written") as caught:
-            binaries.obtain(source="download", say=lambda _: None)
+            acquire.obtain(source="download", say=lambda _: None)
     assert "No space left on device" in caught.value.details[0]
 
 
@@ -407,7 +408,7 @@ def test_an_archive_is_not_blamed_for_a_full_disk(mirror: "Server", tmp_path: Pa
         mounted(tmp_path / "small", "size=1m") as place,
         pytest.raises(OSError, match="No space left on device"),
     ):
-        release.fetch(binaries.DEFAULT_VERSION, place, lambda _: None)
+        release.fetch(lookup.DEFAULT_VERSION, place, lambda _: None)
 
 
 def test_binaries_that_are_not_there_are_named_with_the_command_that_gets_them() -> None:
@@ -430,19 +431,19 @@ def test_a_cache_that_cannot_be_written_is_said(
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(SetupError, match=r"the cache folder .* cannot be written"):
-        binaries.obtain(say=pytest.fail)
+        acquire.obtain(say=pytest.fail)
 
 
 def test_clean_removes_everything_and_says_how_much(cached: Path, said: list[str]) -> None:
     unfinished = cachewriter.scratch() / "build" / "gomodcache"
     unfinished.mkdir(parents=True)
     (unfinished / "module").write_bytes(b"x" * 10_000)
-    (binarycache.store() / "staging-of-a-killed-one").mkdir()
+    (cache.store() / "staging-of-a-killed-one").mkdir()
     size = sum((cached / name).stat().st_size for name in NAMES)
-    assert size + 10_000 <= binaries.clean(said.append) < size + 200_000
+    assert size + 10_000 <= cachewriter.clean(said.append) < size + 200_000
     assert left_over() == {"lock"}
-    assert binaries.find() is None
-    assert binaries.clean(said.append) == 0
+    assert lookup.find() is None
+    assert cachewriter.clean(said.append) == 0
 
 
 def test_clean_refuses_while_somebody_writes(cached: Path) -> None:
@@ -450,7 +451,7 @@ def test_clean_refuses_while_somebody_writes(cached: Path) -> None:
 
     def clean() -> None:
         try:
-            binaries.clean(pytest.fail)
+            cachewriter.clean(pytest.fail)
         except SetupError as error:
             refused.append(error)
 

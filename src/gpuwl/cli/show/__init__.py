@@ -1,0 +1,1 @@
+"""What people see: rendering of what commands found."""

@@ -1,0 +1,1 @@
+"""Where etcd, kube-apiserver and kube-scheduler come from. Knows no running control plane."""

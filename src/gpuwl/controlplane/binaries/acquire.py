@@ -1,0 +1,82 @@
+"""Getting binaries that are not there yet: the official download, else a build."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwl.controlplane.binaries import build, cache, cachewriter, lookup, release
+from gpuwl.controlplane.binaries.cachewriter import Say
+from gpuwl.controlplane.binaries.lookup import Binaries, Source
+from gpuwl.errors import SetupError
+
+Fill = Callable[[str, Path, Say], None]  # puts the three binaries of a version into a folder
+
+
+def obtain(
+    version: str | None = None,
+    *,
+    source: Source | None = None,
+    say: Say,
+) -> Binaries:
+    """Return binaries of one Kubernetes version, downloading or building them where none are there.
+
+    `version` as in `lookup.find`. `source` forces a download or a build: GPUWL_ASSETS is passed over
+    then, and of the cache only what came that way counts. `say` is given one short line of progress
+    at a time, at most a few a second; one that starts with `warning: ` must not be lost among the
+    others, such as that a download had a wrong digest. Another gpuwl that is at it already is waited
+    for, and its result used. Raises SetupError with the reason of each way that failed.
+    """
+    if source is None and (ready := lookup.find(version)):
+        return ready
+    wanted = lookup.DEFAULT_VERSION if version is None else cache.parse_version(version)
+    return _acquire(wanted, source, say)
+
+
+def _acquire(version: str, source: Source | None, say: Say) -> Binaries:
+    if found := cache.find(version, source):
+        return Binaries(version, "cache", found)
+    ways: tuple[Source, ...] = (source,) if source else ("download", "build")
+    with cachewriter.writing(f"getting Kubernetes {version}", say) as announce:
+        if found := cache.find(version, source):
+            return Binaries(version, "cache", found)
+        cachewriter.discard_leftovers()
+        return _first(version, ways, announce)
+
+
+def _first(version: str, ways: tuple[Source, ...], say: Say) -> Binaries:
+    failed: list[SetupError] = []
+    for way in ways:
+        try:
+            folder = _get(version, way, say)
+        except SetupError as error:
+            failed.append(error)
+            if way != ways[-1]:
+                # a warning, since it means minutes instead of seconds, and nothing must bury it
+                say(f"warning: no {way} ({error.message}), going on with a build")
+        else:
+            return Binaries(version, way, folder)
+    raise _all_failed(version, failed)
+
+
+def _get(version: str, way: Source, say: Say) -> Path:
+    with cachewriter.staging() as folder:
+        _FILL[way](version, folder, say)
+        say("checking the binaries")
+        published = cachewriter.publish(folder, version, way)
+    if way == "build":
+        build.discard_caches(say)
+    return published
+
+
+def _build(version: str, folder: Path, say: Say) -> None:
+    build.build(build.recipe(version), folder, say)
+
+
+_FILL: dict[Source, Fill] = {"download": release.fetch, "build": _build}
+
+
+def _all_failed(version: str, failed: list[SetupError]) -> SetupError:
+    """Merge the reasons into one error; what there is to do comes from the last way."""
+    if len(failed) == 1:
+        return failed[0]
+    reasons = [line for error in failed for line in (error.message, *error.details)]
+    return SetupError(f"no binaries of Kubernetes {version}", details=reasons, hint=failed[-1].hint)

@@ -1,0 +1,1 @@
+"""Kubernetes in general: no lab and no local control plane in here."""

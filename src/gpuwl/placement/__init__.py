@@ -1,0 +1,1 @@
+"""Where workloads would go, asked of the real scheduler. Behind `gpuwl place`."""

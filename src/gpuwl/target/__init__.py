@@ -1,0 +1,1 @@
+"""Which cluster a command works on, and the connection to it."""

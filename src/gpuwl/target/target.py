@@ -1,0 +1,86 @@
+"""Which cluster a command works on: an option, the environment's kubeconfig, or our own."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwl.controlplane import process, state
+from gpuwl.errors import InputError, SetupError
+from gpuwl.target import address
+from gpuwl.target.settings import Settings
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, before anything is asked of it.
+
+    `kubeconfig` is a path, or several joined by `:`; empty with `in_cluster` and for a local control
+    plane that is not up yet. `reason` says why, in half a sentence.
+    """
+
+    local: bool
+    reason: str
+    kubeconfig: str = ""
+    context: str | None = None
+    in_cluster: bool = False
+
+
+def choose(settings: Settings) -> Choice:
+    """Pick the target: an explicit option wins, then the environment, then our own.
+
+    Raises InputError for options that exclude each other, SetupError where the environment names a
+    kubeconfig that is not there.
+    """
+    if settings.local and (settings.kubeconfig or settings.context):
+        raise InputError("--local and --kubeconfig or --context exclude each other")
+    if settings.local:
+        return Choice(local=True, reason="--local")
+    if settings.kubeconfig:
+        return _kubeconfig(str(settings.kubeconfig), "--kubeconfig", settings.context)
+    return _from_environment(settings.context)
+
+
+def _from_environment(context: str | None) -> Choice:
+    named = os.environ.get("KUBECONFIG", "")
+    usual = Path.home() / ".kube" / "config"
+    if named:
+        return _kubeconfig(named, "KUBECONFIG", context)
+    if usual.exists():
+        return _kubeconfig(str(usual), "~/.kube/config", context)
+    if context:
+        raise SetupError(
+            f"there is no kubeconfig to take context {context} from",
+            hint="name one with --kubeconfig",
+        )
+    if os.environ.get("KUBERNETES_SERVICE_HOST") and SERVICE_ACCOUNT.exists():
+        return Choice(local=False, reason="this Pod's service account", in_cluster=True)
+    return Choice(local=True, reason="no kubeconfig found")
+
+
+def _kubeconfig(paths: str, reason: str, context: str | None) -> Choice:
+    if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path):
+        raise SetupError(
+            f"there is no kubeconfig at {paths} (from {reason})",
+            hint="correct the path, or add --local to use a local control plane",
+        )
+    return Choice(local=False, reason=reason, kubeconfig=paths, context=context)
+
+
+def local_name(server: str) -> str | None:
+    """Return the name of the local control plane that listens at this address, None if none does.
+
+    So a run through `--kubeconfig "$(gpuwl local kubeconfig)"` is recorded as what it is. Its API
+    server must live: a record that a reboot left says nothing of who has that port by now.
+    """
+    for name in state.names():
+        record = state.read(name)
+        if record and address.plain(server) == f"https://127.0.0.1:{record.port}":
+            return name if _serves(name) else None
+    return None
+
+
+def _serves(name: str) -> bool:
+    path = process.record_path(state.folder(name), "kube-apiserver")
+    return process.alive(process.read_record(path))
