@@ -12,18 +12,25 @@ class GpuwlError(Exception):
 
     `message` is one line that says what happened. `details` are further lines, mostly the words of
     somebody else (the API server, the scheduler, a log). `hint` says what to do now, as one line
-    that may hold a command.
+    that may hold a command. `command` is a gpuwl command that helps, such as `run --all`: the command
+    line makes the hint of it, with the options that choose the same target and root.
     """
 
     exit_code = 3
 
     def __init__(
-        self, message: str, *, details: Sequence[str] = (), hint: str | None = None
+        self,
+        message: str,
+        *,
+        details: Sequence[str] = (),
+        hint: str | None = None,
+        command: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.details = tuple(details)
         self.hint = hint
+        self.command = command
 
 
 class JudgedNegativeError(GpuwlError):

@@ -321,7 +321,8 @@ def test_a_command_that_is_named_as_a_remedy_keeps_the_target(
 ) -> None:
     chosen = ("--kubeconfig", str(control_plane.kubeconfig), "--root", str(root))
     done = gpuwl("step", "4", *chosen)
-    assert "hint: gpuwl run --from 1 --to 3, with the same --kubeconfig, --root\n" in done.stderr
+    same = f"--root {root} --kubeconfig {control_plane.kubeconfig}"
+    assert f"hint: gpuwl run --from 1 --to 3 {same}\n" in done.stderr
     assert "hint: gpuwl run --from 1 --to 3\n" in gpuwl("step", "4").stderr
 
 

@@ -138,17 +138,17 @@ def test_each_option_before_and_after_the_command_and_as_a_variable(
 ) -> None:
     words, value, variable, from_variable = OPTIONS[name]
     default = getattr(Settings(), name)
-    assert getattr(parsed(["steps"]), name) == default
-    assert getattr(parsed([*words, "steps"]), name) == value
-    assert getattr(parsed(["steps", *words]), name) == value
+    assert getattr(parsed(["run"]), name) == default
+    assert getattr(parsed([*words, "run"]), name) == value
+    assert getattr(parsed(["run", *words]), name) == value
     monkeypatch.setenv(f"GPUWL_{name.upper()}", variable)
-    assert getattr(parsed(["steps"]), name) == from_variable
-    assert getattr(parsed([*words, "steps"]), name) == value
-    assert getattr(parsed(["steps", *words]), name) == value
+    assert getattr(parsed(["run"]), name) == from_variable
+    assert getattr(parsed([*words, "run"]), name) == value
+    assert getattr(parsed(["run", *words]), name) == value
 
 
 def test_the_later_of_two_wins() -> None:
-    assert parsed(["--root", "/first", "steps", "--root", "/second"]).root == Path("/second")
+    assert parsed(["--root", "/first", "run", "--root", "/second"]).root == Path("/second")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_an_option_drops_the_variables_that_contradict_it(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(f"GPUWL_{name}", value)
-    for arguments in ([*words, "steps"], ["steps", *words]):
+    for arguments in ([*words, "run"], ["run", *words]):
         settings = parsed(arguments)
         assert (settings.local, settings.kubeconfig) == (local, kubeconfig)
 
@@ -180,8 +180,8 @@ def test_an_option_drops_the_variables_that_contradict_it(
 @pytest.mark.parametrize("given", ["~/lab", "lab", "./lab/../lab"])
 def test_a_root_is_absolute(given: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
-    assert parsed(["steps", "--root", given]).root.resolve() == home / "lab"
-    assert parsed(["steps", "--root", given]).root.is_absolute()
+    assert parsed(["run", "--root", given]).root.resolve() == home / "lab"
+    assert parsed(["run", "--root", given]).root.is_absolute()
 
 
 def test_the_default_root(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
@@ -194,4 +194,4 @@ def test_the_default_root(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "1e9", "soon"])
 def test_a_timeout_that_is_none(value: str) -> None:
     with pytest.raises(click.BadParameter):
-        parsed(["steps", "--timeout", value])
+        parsed(["run", "--timeout", value])

@@ -4,18 +4,18 @@ import sys
 
 import click
 
+from gpuwl.cli import options
 from gpuwl.cli.app import App
-from gpuwl.cli.options import shared
+from gpuwl.cli.helping import command
 from gpuwl.errors import InputError
-from gpuwl.lab import check_script
 
 
-@click.command()
+@command()
 @click.argument("file", required=False, metavar="FILE|-")
-@click.option("--accept", multiple=True, metavar="VALUE=PATTERN", help="Names that fit VALUE too.")
-@click.option("--ignore", multiple=True, metavar="PATTERN", help="Names that do not count.")
-@click.option("--print-script", is_flag=True, help="Print check-config.sh, the checker on its own.")
-@shared
+@click.option("--accept", multiple=True, metavar="VALUE=PATTERN")
+@click.option("--ignore", multiple=True, metavar="PATTERN")
+@click.option("--print-script", is_flag=True)
+@options.output("text", "json")
 @click.pass_obj
 def check(
     app: App, file: str | None, accept: tuple[str, ...], ignore: tuple[str, ...], print_script: bool
@@ -26,6 +26,8 @@ def check(
     """
     app.document_done = True  # the checker prints its own document
     if print_script:
+        from gpuwl.lab import check_script
+
         app.reporter.raw(check_script.render())
         return 0
     if file is None:

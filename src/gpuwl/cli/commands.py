@@ -3,27 +3,17 @@
 import click
 
 from gpuwl import __version__
-from gpuwl.cli import checking, lab, local, resetting, verifying
-from gpuwl.cli.options import consent, lab_nodes, plane, shared_or_junit
+from gpuwl.cli import checking, lab, leading, local, options, resetting, verifying
+from gpuwl.cli.helping import Group
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(context_settings=HELP)
-@shared_or_junit
-@plane
-@lab_nodes
-@consent
+@click.group(cls=Group, context_settings=HELP)
+@options.everywhere
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def cli() -> None:
-    """A lab on the GPU Operator's sandbox workloads, on a real kube-scheduler.
-
-    A node label picks what the operator puts on a node and so the name of the GPU resource that
-    the node advertises. The scheduler compares names as strings, so the inventory splits. The lab
-    shows it in eight steps; the checker finds nodes whose label and resource disagree.
-
-    Start with: gpuwl run --all --local
-    """
+    """Run the lab, judge dumps of nodes, look at a cluster's split. `help.toml` has the words."""
 
 
 for command in (
@@ -31,9 +21,11 @@ for command in (
     lab.step,
     lab.steps,
     lab.explain,
-    checking.check,
     verifying.verify,
     resetting.reset,
+    checking.check,
     local.local,
+    leading.help_,
+    leading.version,
 ):
     cli.add_command(command)

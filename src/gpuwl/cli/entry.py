@@ -5,10 +5,12 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import click
 
+from gpuwl import texts
 from gpuwl.cli.app import App
 from gpuwl.cli.commands import cli
 from gpuwl.errors import GpuwlError, InputError, ReaderGone, SetupError, Terminated
@@ -40,6 +42,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 def call(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     app = App()
+    texts.use(_language(arguments))
     try:
         code = _run(app, arguments)
         app.print_document(code)
@@ -101,6 +104,16 @@ def _usage(app: App, error: click.ClickException, arguments: Sequence[str]) -> i
     hint = f"{context.command_path} -h" if context else "gpuwl -h"
     app.fail(InputError(error.format_message(), hint=hint))
     return error.exit_code
+
+
+def _language(arguments: Sequence[str]) -> str:
+    """Return the language that is asked for: help is written before its option is parsed."""
+    words = " ".join(arguments).replace("=", " ").split()
+    typed = [word for before, word in pairwise(words) if before == "--lang"]
+    for asked in (*typed[-1:], os.environ.get("GPUWL_LANG", "")):
+        if asked in texts.LANGUAGES:
+            return asked
+    return texts.of_environment()
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:

@@ -2,29 +2,28 @@
 
 import click
 
+from gpuwl.cli import options
 from gpuwl.cli.app import App
-from gpuwl.cli.options import consent, lab_nodes, plane, shared
+from gpuwl.cli.helping import command
 
 LAST = 8
 NUMBER = click.IntRange(1, LAST)
-dry = click.option(
-    "--dry-run",
-    "dry_run",
-    is_flag=True,
-    help="Print the kubectl commands that do the same, as a shell script, and do nothing.",
-)
+dry = click.option("--dry-run", is_flag=True)
 
 
-@click.command()
-@click.option("--all", "everything", is_flag=True, help="All eight steps in order.")
-@click.option("--from", "first", type=NUMBER, metavar="N", help="Begin with step N.")
-@click.option("--to", "last", type=NUMBER, metavar="M", help="End with step M.")
-@click.option("--rm", is_flag=True, help="Stop the local control plane if this command started it.")
+@command()
+@click.option("--all", "everything", is_flag=True)
+@click.option("--from", "first", type=NUMBER, metavar="N")
+@click.option("--to", "last", type=NUMBER, metavar="M")
+@click.option("--rm", is_flag=True)
 @dry
-@shared
-@plane
-@lab_nodes
-@consent
+@options.root
+@options.cluster
+@options.lab_nodes
+@options.plane
+@options.consent
+@options.timeout
+@options.text_or_json
 @click.pass_obj
 def run(  # noqa: PLR0913 - one parameter per option of the command
     app: App, everything: bool, first: int | None, last: int | None, *, rm: bool, dry_run: bool
@@ -41,13 +40,16 @@ def run(  # noqa: PLR0913 - one parameter per option of the command
     return _run(app, (first, last), dry_run, rm=rm)
 
 
-@click.command()
+@command()
 @click.argument("number", type=NUMBER, metavar="N")
 @dry
-@shared
-@plane
-@lab_nodes
-@consent
+@options.root
+@options.cluster
+@options.lab_nodes
+@options.plane
+@options.consent
+@options.timeout
+@options.text_or_json
 @click.pass_obj
 def step(app: App, number: int, dry_run: bool) -> int:
     """Run step N alone, once what it needs is there."""
@@ -55,8 +57,10 @@ def step(app: App, number: int, dry_run: bool) -> int:
     return _run(app, (number, number), dry_run)
 
 
-@click.command()
-@shared
+@command()
+@options.root
+@options.output("text", "json")
+@options.language
 @click.pass_obj
 def steps(app: App) -> int:
     """List the eight steps: what each needs and writes, and whether its files are there."""
@@ -71,10 +75,11 @@ def steps(app: App) -> int:
     return 0
 
 
-@click.command()
+@command()
 @click.argument("number", type=NUMBER, metavar="[N]", required=False)
-@shared
-@lab_nodes
+@options.lab_nodes
+@options.output("text", "json")
+@options.language
 @click.pass_obj
 def explain(app: App, number: int | None) -> int:
     """Tell why a step matters, what to look at, what goes wrong, and how to do it by hand."""

@@ -4,17 +4,18 @@ from pathlib import Path
 
 import click
 
-from gpuwl.cli import localplane
+from gpuwl.cli import localplane, options
 from gpuwl.cli.app import App
-from gpuwl.cli.options import PLANE, plane, shared, with_options
-from gpuwl.controlplane.binaries import cachewriter, inspection, lookup
+from gpuwl.cli.helping import Group
 
 FILE = click.Path(path_type=Path)
 
 
-@click.group()
-@shared
-@plane
+@click.group(cls=Group)
+@options.name
+@options.plane
+@options.ANY_FORM
+@options.talk
 def local() -> None:
     """The local control plane: etcd, kube-apiserver and kube-scheduler on this machine.
 
@@ -23,10 +24,11 @@ def local() -> None:
 
 
 @local.command()
-@click.option("--nodes", type=FILE, metavar="FILE", help="Nodes of this dump instead of the lab's.")
-@click.option("--anonymise", is_flag=True, help="Give the dump's nodes other names.")
-@shared
-@plane
+@click.option("--nodes", type=FILE, metavar="FILE")
+@click.option("--anonymise", is_flag=True)
+@options.name
+@options.plane
+@options.text_or_json
 @click.pass_obj
 def up(app: App, nodes: Path | None, anonymise: bool) -> int:
     """Start it, unless it is up, and say how long that took."""
@@ -51,9 +53,9 @@ def up(app: App, nodes: Path | None, anonymise: bool) -> int:
 
 
 @local.command()
-@click.option("--all", "everything", is_flag=True, help="Every local control plane of this user.")
-@shared
-@plane
+@click.option("--all", "everything", is_flag=True)
+@options.name
+@options.text_or_json
 @click.pass_obj
 def down(app: App, everything: bool) -> int:
     """Stop it and remove its state; one that is not up is success too."""
@@ -73,9 +75,9 @@ def down(app: App, everything: bool) -> int:
 
 
 @local.command("status")
-@click.option("--all", "everything", is_flag=True, help="Every local control plane of this user.")
-@shared
-@plane
+@click.option("--all", "everything", is_flag=True)
+@options.name
+@options.text_or_json
 @click.pass_obj
 def show_status(app: App, everything: bool) -> int:
     """Tell versions, processes, memory, uptime, port, folder and nodes; exit 3 if it is not up."""
@@ -96,9 +98,9 @@ def show_status(app: App, everything: bool) -> int:
 
 @local.command()
 @click.argument("component", required=False, metavar="[COMPONENT]")
-@click.option("-f", "--follow", is_flag=True, help="Go on with lines as they are written.")
-@shared
-@plane
+@click.option("-f", "--follow", is_flag=True)
+@options.name
+@options.text_or_json
 @click.pass_obj
 def logs(app: App, component: str | None, follow: bool) -> int:
     """Print the logs of etcd, kube-apiserver and kube-scheduler, or of one of them."""
@@ -119,8 +121,8 @@ def logs(app: App, component: str | None, follow: bool) -> int:
 
 
 @local.command()
-@shared
-@plane
+@options.name
+@options.text_or_json
 @click.pass_obj
 def kubeconfig(app: App) -> int:
     """Print the path of its kubeconfig, also while it is down."""
@@ -139,11 +141,12 @@ def kubeconfig(app: App) -> int:
 
 
 @local.command()
-@shared
-@with_options(PLANE[:1])
+@options.text_or_json
 @click.pass_obj
 def clean(app: App) -> int:
     """Empty the cache of binaries, which all names share; the next start gets them again."""
+    from gpuwl.controlplane.binaries import cachewriter
+
     app.command = "local clean"
     with app.reporter.moving("looking at the cache"):
         freed = cachewriter.clean(app.reporter.progress)
@@ -153,11 +156,13 @@ def clean(app: App) -> int:
 
 
 @local.command("binaries")
-@shared
-@plane
+@options.plane
+@options.text_or_json
 @click.pass_obj
 def show_binaries(app: App) -> int:
     """Tell which binaries are used: source, version, digest of each."""
+    from gpuwl.controlplane.binaries import inspection, lookup
+
     app.command = "local binaries"
     found = lookup.find(localplane.version_of(app), localplane.source_of(app))
     if found is None:
@@ -178,10 +183,10 @@ def show_binaries(app: App) -> int:
 
 
 @local.command()
-@click.option("--bundle", type=FILE, metavar="FILE", help="Pack them into one archive.")
-@click.option("--from", "source_file", type=FILE, metavar="FILE", help="Take them from an archive.")
-@shared
-@plane
+@click.option("--bundle", type=FILE, metavar="FILE")
+@click.option("--from", "source_file", type=FILE, metavar="FILE")
+@options.plane
+@options.text_or_json
 @click.pass_obj
 def fetch(app: App, bundle: Path | None, source_file: Path | None) -> int:
     """Get the binaries without starting anything; pack or unpack them for another machine."""

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuwl.cli.app import App
-from gpuwl.controlplane.binaries import acquire, lookup
 from gpuwl.errors import GpuwlError, SetupError
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ def name_of(app: App) -> str:
     """Return the name of the local control plane that the options mean."""
     from gpuwl.controlplane import state
 
-    return str(_option(app, "name") or state.DEFAULT_NAME)
+    return app.settings.name or state.DEFAULT_NAME
 
 
 def ensure_up(app: App, reason: str, **more: Any) -> "Up":  # noqa: ANN401 - ensure_up's own options
@@ -29,7 +28,7 @@ def ensure_up(app: App, reason: str, **more: Any) -> "Up":  # noqa: ANN401 - ens
     with reporter.moving(f"local control plane {name}"):
         up = local_plane.ensure_up(
             name,
-            version=_option(app, "kubernetes_version"),
+            version=app.settings.kubernetes_version,
             source=source_of(app),
             say=reporter.progress,
             **more,
@@ -58,10 +57,6 @@ def down(app: App, name: str) -> None:
     app.reporter.note(f"local control plane {name} stopped in {done.seconds:.1f} s")
 
 
-def _option(app: App, name: str) -> Any:  # noqa: ANN401 - each option has its own type
-    return app.options.get(name, (None, 0))[0]
-
-
 def blamed(error: GpuwlError, name: str | None) -> GpuwlError:
     """Return the error, or the one that says which component of a local control plane does not run."""
     from gpuwl.cli.show import localstatus
@@ -81,18 +76,18 @@ def blamed(error: GpuwlError, name: str | None) -> GpuwlError:
 
 def version_of(app: App) -> str | None:
     """Return the Kubernetes version that the options ask for."""
-    version: str | None = _option(app, "kubernetes_version")
-    return version
+    return app.settings.kubernetes_version
 
 
 def source_of(app: App) -> "Source | None":
     """Return the way to get binaries that the options force, None for any."""
-    source: Source | None = _option(app, "source")
-    return source
+    return app.settings.source
 
 
 def no_binaries(app: App) -> SetupError:
     """Return the error that names what is not there, and the command that gets just that."""
+    from gpuwl.controlplane.binaries import lookup
+
     version, source = version_of(app), source_of(app)
     way = {"download": " that were downloaded", "build": " that were built here"}
     options = f" --kubernetes-version {version}" if version else ""
@@ -106,7 +101,7 @@ def no_binaries(app: App) -> SetupError:
 
 def fetch(app: App, bundle_to: "Path | None", bundle_from: "Path | None") -> "Binaries":
     """Return binaries that are here now: obtained, unpacked from a bundle, or packed into one."""
-    from gpuwl.controlplane.binaries import bundle
+    from gpuwl.controlplane.binaries import acquire, bundle
 
     say = app.reporter.progress
     if bundle_from:

@@ -1,9 +1,8 @@
 """The options that several commands share; each is also a variable of the environment."""
 
 import math
-import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,61 +10,46 @@ import click
 from click.core import ParameterSource
 
 from gpuwl.cli.app import App
+from gpuwl.cli.helping import Option
+from gpuwl.texts import LANGUAGES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+RANKS = {ParameterSource.ENVIRONMENT: 1, ParameterSource.COMMANDLINE: 2}
+
 
 def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    source = context.get_parameter_source(parameter.name or "")
-    rank = {ParameterSource.ENVIRONMENT: 1, ParameterSource.COMMANDLINE: 2}.get(source, 0)  # type: ignore[arg-type]
+    name = str(parameter.name)
+    source = context.get_parameter_source(name)
+    rank = RANKS.get(source, 0) if source else 0
+    if rank and value == "" and isinstance(parameter.type, (click.types.StringParamType, Folder)):
+        raise click.BadParameter("it is empty", context, parameter)
     if rank:
-        context.ensure_object(App).remember(str(parameter.name), value, rank)
+        context.ensure_object(App).remember(name, value, rank)
 
 
-class _Path(click.Path):
-    """A path; an empty one, as an unset variable of a script leaves behind, is refused."""
-
-    def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> str | bytes | os.PathLike[str]:
-        if value == "":
-            self.fail("it is empty", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class _Word(click.types.StringParamType):
-    """A text; an empty one is refused."""
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        if value == "":
-            self.fail("it is empty", param, ctx)
-        return str(super().convert(value, param, ctx))
-
-
-class _Seconds(click.FloatRange):
-    """A positive, finite number of seconds."""
-
-    name = "number of seconds"
-
-    def convert(
-        self, value: float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        seconds: float = super().convert(value, param, ctx)
-        if not math.isfinite(seconds):
-            self.fail(f"{value} is not a finite number of seconds", param, ctx)
-        return seconds
+def _remember_seconds(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a finite number of seconds", context, parameter)
+    _remember(context, parameter, value)
 
 
 def _remember_output(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    """Refuse here what the top level took for `verify`, the one command that writes JUnit XML."""
+    """Keep the form of the output, where the command has it; only the command itself knows that."""
     _remember(context, parameter, value)
-    if context.ensure_object(App).settings.output == "junit":
-        raise click.UsageError("--output junit is for gpuwl verify alone", context)
+    forms = FORMS.get(parameter)
+    chosen = context.ensure_object(App).settings.output
+    if forms and chosen not in forms:
+        others = ", ".join(forms)
+        raise click.BadParameter(f"{chosen!r} is not one of {others}", context, parameter)
+
+
+class Folder(click.Path):
+    """A path that stays empty where it is empty, so that an unset variable is no folder."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ANN401 - click's signature
+        """Return the path, or the empty text, which the callback refuses."""
+        return value if value == "" else super().convert(value, param, ctx)
 
 
 class _Nodes(click.ParamType[tuple[str, ...]]):
@@ -89,124 +73,77 @@ class _Nodes(click.ParamType[tuple[str, ...]]):
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-def _option(*names: str, variable: str, **more: Any) -> Decorator:  # noqa: ANN401 - click's own
+def _option(*names: str, group: str, **more: Any) -> Decorator:  # noqa: ANN401 - click's own
     more.setdefault("callback", _remember)
+    long = next(name for name in names if name.startswith("--"))
+    variable = long.removeprefix("--").replace("-", "_").upper()
     return click.option(
         *names,
+        cls=Option,
+        group=group,
         expose_value=False,
         envvar=f"GPUWL_{variable}",
-        show_envvar=True,
         **more,
     )
 
 
-_FOLDER = _Path(path_type=Path)
-
-_OUTPUT = _option(
-    "--output",
-    variable="OUTPUT",
-    type=click.Choice(["text", "json"]),
-    callback=_remember_output,
-    help="json prints one document at the end.",
+root = _option("--root", group="target", type=Folder(path_type=Path), metavar="DIR")
+kubeconfig = _option("--kubeconfig", group="target", type=Folder(path_type=Path), metavar="FILE")
+context = _option("--context", group="target", metavar="NAME")
+local = _option("--local", group="target", is_flag=True)
+lab_nodes = _option("--lab-nodes", group="target", type=_Nodes(), metavar="A,B,C")
+consent = _option("-y", "--yes", group="output", is_flag=True)
+timeout = _option(
+    "--timeout",
+    group="output",
+    type=click.FloatRange(min=0.1, max=86400),
+    metavar="SECONDS",
+    callback=_remember_seconds,
 )
-_OUTPUT_OR_JUNIT = _option(
-    "--output",
-    variable="OUTPUT",
-    type=click.Choice(["text", "json", "junit"]),
-    help="json prints one document at the end; junit is for verify.",
-)
+quiet = _option("-q", "--quiet", group="output", is_flag=True)
+verbose = _option("-v", "--verbose", group="output", is_flag=True)
+name = _option("--name", group="plane", metavar="NAME")
+release = _option("--kubernetes-version", group="plane", metavar="X.Y.Z")
+source = _option("--source", group="plane", type=click.Choice(["download", "build"]))
+language = _option("--lang", group="output", type=click.Choice(LANGUAGES))
 
-SHARED = (
-    _option("--root", variable="ROOT", type=_FOLDER, metavar="DIR", help="Where the files go."),
-    _option(
-        "--kubeconfig",
-        variable="KUBECONFIG",
-        type=_FOLDER,
-        metavar="FILE",
-        help="The cluster to use.",
-    ),
-    _option(
-        "--context",
-        variable="CONTEXT",
-        type=_Word(),
-        metavar="NAME",
-        help="The kubeconfig's context.",
-    ),
-    _option("--local", variable="LOCAL", is_flag=True, help="Use the local control plane."),
-    _option(
-        "--timeout",
-        variable="TIMEOUT",
-        type=_Seconds(min=0.1, max=86400),
-        metavar="SECONDS",
-        help="Limit of one wait (30).",
-    ),
-    _OUTPUT,
-    _option("-q", "--quiet", variable="QUIET", is_flag=True, help="Results and errors only."),
-    _option(
-        "-v",
-        "--verbose",
-        variable="VERBOSE",
-        is_flag=True,
-        help="Name each file with its digest; count requests.",
-    ),
-)
-
-PLANE = (
-    _option(
-        "--name",
-        variable="NAME",
-        type=_Word(),
-        metavar="NAME",
-        help="Which local control plane (default).",
-    ),
-    _option(
-        "--kubernetes-version",
-        variable="KUBERNETES_VERSION",
-        metavar="X.Y.Z",
-        help="Kubernetes release of the local control plane.",
-    ),
-    _option(
-        "--source",
-        variable="SOURCE",
-        type=click.Choice(["download", "build"]),
-        help="Force where its binaries come from.",
-    ),
-)
+FORMS: dict[click.Parameter, tuple[str, ...]] = {}
+"""Which forms of output a command's own `--output` takes."""
+ANY_FORM = _option("--output", group="output", metavar="FORM", callback=_remember_output)
+"""Before the command, which then says whether it has that form."""
 
 
-LAB_NODES = (
-    _option(
-        "--lab-nodes",
-        variable="LAB_NODES",
-        type=_Nodes(),
-        metavar="A,B,C",
-        help="Nodes for container, vm-passthrough, vm-vgpu instead of lab-node-0 to 2.",
-    ),
-)
-CONSENT = (
-    _option(
-        "-y",
-        "--yes",
-        variable="YES",
-        is_flag=True,
-        help="Go on where a cluster is in real use.",
-    ),
-)
+def output(*forms: str) -> Decorator:
+    """Return the option `--output` of a command that has these forms, `text` first."""
+    option = _option(
+        "--output", group="output", type=click.Choice(forms), callback=_remember_output
+    )
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        decorated = option(command)
+        FORMS[decorated.__click_params__[-1]] = forms  # type: ignore[attr-defined] # click's own list
+        return decorated
+
+    return decorate
 
 
-def with_options(options: Iterable[Decorator]) -> Decorator:
+def together(*options: Decorator) -> Decorator:
     """Return a decorator that adds options in the given order."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(tuple(options)):
+        for option in reversed(options):
             command = option(command)
         return command
 
     return decorate
 
 
-shared = with_options(SHARED)
-shared_or_junit = with_options([_OUTPUT_OR_JUNIT if one is _OUTPUT else one for one in SHARED])
-plane = with_options(PLANE)
-lab_nodes = with_options(LAB_NODES)
-consent = with_options(CONSENT)
+cluster = together(kubeconfig, context, local, name)
+"""Which cluster a command works on."""
+plane = together(release, source)
+"""What a local control plane is started with."""
+talk = together(quiet, verbose, language)
+"""How much a command says, and in which language."""
+text_or_json = together(output("text", "json"), talk)
+everywhere = together(root, cluster, lab_nodes, plane, consent, timeout, ANY_FORM, talk)
+"""What may stand before a command too."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpuwl.cli import options
 from gpuwl.cli.app import App
-from gpuwl.cli.options import plane, shared
+from gpuwl.cli.helping import command
 
 if TYPE_CHECKING:
     from gpuwl.lab.artifacts import Artifacts
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
     from gpuwl.target.target import Choice
 
 
-@click.command()
-@click.option("--files", is_flag=True, help="Remove the files that gpuwl wrote below the root too.")
-@shared
-@plane
+@command()
+@click.option("--files", is_flag=True)
+@options.root
+@options.cluster
+@options.timeout
+@options.text_or_json
 @click.pass_obj
 def reset(app: App, files: bool) -> int:
     """Take back what gpuwl changed on the cluster: Pods, namespace, resources, labels.

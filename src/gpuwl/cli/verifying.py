@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuwl.cli.app import TARGETING, App
-from gpuwl.cli.options import lab_nodes, plane, shared_or_junit
+from gpuwl.cli import options
+from gpuwl.cli.app import App
+from gpuwl.cli.helping import command
 from gpuwl.errors import GpuwlError, SetupError
 
 if TYPE_CHECKING:
@@ -18,14 +19,15 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {"holds": 0, "differs": 1, "unknown": 3}
 STYLES = {"holds": "green", "differs": "bold red", "unknown": "yellow"}
-REPEATED = ("root", *TARGETING)
-"""The options that a command needs to work on the same target and root."""
 
 
-@click.command()
-@shared_or_junit
-@lab_nodes
-@plane
+@command()
+@options.root
+@options.cluster
+@options.lab_nodes
+@options.timeout
+@options.output("text", "json", "junit")
+@options.talk
 @click.pass_obj
 def verify(app: App) -> int:
     """Read cluster and files again, and say of each step whether it holds or what differs.
@@ -98,19 +100,7 @@ def _assess(app: App, connected: "ReadOnlyConnection") -> "list[Outcome]":
 
 def _gpuwl(app: App) -> str:
     """Return how gpuwl is called on the same target and root, as a shell reads it."""
-    words = ["gpuwl"]
-    for name in REPEATED:
-        value, rank = app.options.get(name, (None, 0))
-        if rank == 2 and value:
-            words += [f"--{name.replace('_', '-')}", *_values(value)]
-    return shlex.join(words)
-
-
-def _values(value: object) -> list[str]:
-    """Return an option's value as the command line gives it; a flag has none."""
-    if value is True:
-        return []
-    return [",".join(value) if isinstance(value, tuple) else str(value)]
+    return shlex.join(["gpuwl", *app.settings.typed])
 
 
 def _print(app: App, outcomes: "Sequence[Outcome]", result: str) -> None:

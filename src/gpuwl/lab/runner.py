@@ -87,7 +87,7 @@ def _not_yet(steps: Sequence[Step], missing: Iterable[Requirement]) -> SetupErro
     return SetupError(
         f"{numbers_text} cannot run yet: earlier steps are missing",
         details=[f"missing: {r.what} (step {r.provided_by})" for r in missing],
-        hint=f"gpuwl run --from {min(numbers)} --to {max(numbers)}",
+        command=f"run --from {min(numbers)} --to {max(numbers)}",
     )
 
 

@@ -1,11 +1,14 @@
-"""The shared options, once parsed."""
+"""The options of one call, once parsed: the one store that every command reads."""
 
 import os
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 DEFAULT_TIMEOUT = 30.0
+
+Source = Literal["download", "build"]
 
 
 def default_root() -> Path:
@@ -15,19 +18,33 @@ def default_root() -> Path:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person asked for. `timeout` is the limit of one wait in seconds.
+    """What a person asked for; each field is an option of that name.
 
-    `lab_nodes` are the nodes for container, vm-passthrough and vm-vgpu, None for the lab's own. `yes` goes on where gpuwl
-    would stop because a cluster is in real use.
+    `timeout` is the limit of one wait in seconds. `lab_nodes` are the nodes for container,
+    vm-passthrough and vm-vgpu, None for the lab's own. `yes` continues where gpuwl would stop to ask.
+    `name`, `kubernetes_version` and `source` are about the local control plane; None leaves them to it.
+    `typed` are the words of the command line that chose target and root.
     """
 
     root: Path = field(default_factory=default_root)
     kubeconfig: Path | None = None
     context: str | None = None
     local: bool = False
+    name: str | None = None
+    kubernetes_version: str | None = None
+    source: Source | None = None
+    lab_nodes: tuple[str, str, str] | None = None
     timeout: float = DEFAULT_TIMEOUT
-    output: Literal["text", "json", "junit"] = "text"
+    yes: bool = False
+    output: str = "text"
+    lang: str | None = None
     quiet: bool = False
     verbose: bool = False
-    lab_nodes: tuple[str, str, str] | None = None
-    yes: bool = False
+    typed: tuple[str, ...] = ()
+
+    def again(self, command: str) -> str:
+        """Return a gpuwl command on the same target and root, as a shell reads it.
+
+        `command` is what stands behind `gpuwl`, such as `run --from 1 --to 3`.
+        """
+        return " ".join(["gpuwl", command, *map(shlex.quote, self.typed)])
