@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 """The numbers of the first and the last step."""
+PICTURE_FROM = 7
+"""The split can be seen once this step has run, with the files of PICTURED."""
+PICTURED = (1, 3, 6, 7)
 
 
 def run_steps(app: App, span: Span, *, rm: bool) -> None:
@@ -34,6 +37,7 @@ def run_steps(app: App, span: Span, *, rm: bool) -> None:
     ):
         _consider(app, connection, journal, span)
         _run_on(app, connection, journal, artifacts, span)
+        _tell(app, connection, artifacts, span, rm=rm)
 
 
 @contextlib.contextmanager
@@ -124,8 +128,33 @@ def _run_on(
     changes = Changes(connected.cluster, journal, timeout=timeout, own=connected.own)
     nodes = lab_nodes(app.settings.lab_nodes)
     ctx = Context(connected.cluster, changes, artifacts, nodes, timeout, app.reporter.warn)
-    watching = progress.Watching(app.reporter)
+    watching = progress.Watching(app.reporter, artifacts)
     app.payload["steps"] = watching.documents
     Runner(ctx, watching, RunFile(artifacts, connected.record)).run(choose(STEPS, *span))
-    progress.print_summary(app.reporter, artifacts, span)
     app.reporter.more(f"{connected.cluster.requests} requests to the API server")
+
+
+def _tell(
+    app: App, connected: "Connection", artifacts: "Artifacts", span: Span, *, rm: bool
+) -> None:
+    """Show the split, where all its files come from this target, and what to do next."""
+    from gpuwl.cli.show import progress, split
+    from gpuwl.lab import runfile
+
+    if span[1] >= PICTURE_FROM and runfile.ran_on(artifacts, connected.record, PICTURED):
+        app.payload["split"] = split.data(artifacts)
+        progress.print_split(app.reporter, artifacts)
+    progress.print_end(app.reporter, artifacts, _following(app, connected, span, rm=rm))
+
+
+def _following(app: App, connected: "Connection", span: Span, *, rm: bool) -> list[str]:
+    """Return the commands that lead on from here; with `rm` there is nothing left to look at."""
+    from gpuwl.cli import localplane
+
+    again = app.settings.again
+    commands = [f"gpuwl explain {span[1]}" if span[1] < PICTURE_FROM else "gpuwl explain 7"]
+    if not rm:
+        commands.append(again("verify") if span[1] == 8 else again(f"step {span[1] + 1}"))
+    if connected.local_name and not rm:
+        commands.append(f"gpuwl local down{localplane.suffix(connected.local_name)}")
+    return commands

@@ -27,7 +27,7 @@ def script(steps: Iterable[Step], nodes: Nodes, around: Surroundings) -> str:
     root = shlex.quote(str(around.root))
     head = ["#!/bin/sh", "set -eu", *around.target, f"mkdir -p {root}", f"cd {root}"]
     parts = ["\n".join(head) + "\n"]
-    parts += [f"# Step {s.number}: {s.title}\n{s.by_hand(nodes)}" for s in steps]
+    parts += [f"# Step {s.number}: {s.english_title}\n{s.by_hand(nodes)}" for s in steps]
     return "\n".join(parts)
 
 

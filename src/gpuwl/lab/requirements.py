@@ -14,7 +14,7 @@ def namespace() -> Requirement:
         found = ctx.cluster.find(paths.THE_NAMESPACE)
         return found is not None and not objects.is_terminating(found)
 
-    return Requirement(f"namespace {NAMESPACE}", 1, holds)
+    return Requirement("namespace", 1, holds, (("namespace", NAMESPACE),))
 
 
 def labels() -> Requirement:
@@ -23,7 +23,7 @@ def labels() -> Requirement:
     def holds(ctx: Context) -> bool:
         return all(objects.label_of(ctx.node(node)) == node.value for node in ctx.nodes)
 
-    return Requirement("the workload labels of the three nodes", 1, holds)
+    return Requirement("labels", 1, holds)
 
 
 def resource(index: int) -> Requirement:
@@ -37,8 +37,8 @@ def resource(index: int) -> Requirement:
         holders = [n for n in ctx.nodes if lab_node.resource in objects.advertised(ctx.node(n))]
         return holders == [ctx.nodes[index]]
 
-    what = f"{lab_node.resource} on the {lab_node.value} node and on no other node of the lab"
-    return Requirement(what, 3, holds)
+    names = (("resource", lab_node.resource), ("value", lab_node.value))
+    return Requirement("resource", 3, holds, names)
 
 
 def placed(lab_pod: LabPod, step: int) -> Requirement:
@@ -53,4 +53,4 @@ def placed(lab_pod: LabPod, step: int) -> Requirement:
             and ctx.is_placed(found, lab_pod)
         )
 
-    return Requirement(f"Pod {lab_pod.name} on a node that advertises its resource", step, holds)
+    return Requirement("placed", step, holds, (("pod", lab_pod.name),))

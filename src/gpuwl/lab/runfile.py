@@ -16,6 +16,7 @@ the root as `.`.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
@@ -138,3 +139,13 @@ def made_of(document: dict[str, Any]) -> list[str]:
     """Return the folders that a document says were made."""
     made = document.get("made")
     return [str(name) for name in made] if isinstance(made, list) else []
+
+
+def ran_on(artifacts: Artifacts, target: TargetRecord, numbers: Iterable[int]) -> bool:
+    """Tell whether the files of these steps were all written on this target."""
+    done = {
+        step["number"]
+        for step in steps_of(read(artifacts) or {})
+        if step.get("result") == "done" and step.get("target") == asdict(target)
+    }
+    return set(numbers) <= done

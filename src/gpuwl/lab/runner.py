@@ -51,7 +51,7 @@ class Runner:
             raise _not_yet(steps, missing)
 
     def _run(self, step: Step) -> StepRecord:
-        record = StepRecord.begin(step.number, step.title, _now())
+        record = StepRecord.begin(step.number, step.english_title, _now())
         self.run_file.put(record)
         self.observer.step_begins(step)
         began = time.monotonic()

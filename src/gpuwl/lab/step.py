@@ -5,26 +5,27 @@ from dataclasses import dataclass
 
 from gpuwl.lab.context import Context
 from gpuwl.lab.names import LabNode
+from gpuwl.texts import catalogue, text
 
 Nodes = tuple[LabNode, LabNode, LabNode]
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """Something that an earlier step provides; `holds` only reads the cluster."""
+    """Something that an earlier step provides; `holds` only reads the cluster.
 
-    what: str
+    `need` is the key of its words in the catalogue `lab`, `names` what is put into them.
+    """
+
+    need: str
     provided_by: int
     holds: Callable[[Context], bool]
+    names: tuple[tuple[str, str], ...] = ()
 
-
-@dataclass(frozen=True)
-class Why:
-    """What `gpuwl explain` tells: why the step matters, what to look at, what goes wrong."""
-
-    matters: str
-    look: str
-    pitfalls: str
+    @property
+    def what(self) -> str:
+        """What is required, in the language that is spoken."""
+        return text(f"lab.need_{self.need}", **dict(self.names))
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,24 @@ class Step:
 
     `artifacts` are the files it writes, relative to the root. `by_hand` returns the shell lines
     that do the same with kubectl, run in the root. `changes_nodes` and `makes_pods` say what it does
-    to a cluster.
+    to a cluster. The words of a step are in the catalogues `lab` and `explain`, by its slug.
     """
 
     number: int
     slug: str
-    title: str
-    why: Why
     requires: tuple[Requirement, ...]
     artifacts: tuple[str, ...]
     run: Callable[[Context], None]
     by_hand: Callable[[Nodes], str]
     changes_nodes: bool = False
     makes_pods: bool = False
+
+    @property
+    def title(self) -> str:
+        """The title in the language that is spoken."""
+        return text(f"lab.title_{self.slug}")
+
+    @property
+    def english_title(self) -> str:
+        """The title as files have it, whatever language is spoken."""
+        return catalogue("en", "lab")[f"title_{self.slug}"]

@@ -5,7 +5,7 @@ from gpuwl.k8s import objects
 from gpuwl.lab import byhand, report
 from gpuwl.lab.context import Context
 from gpuwl.lab.names import LABEL_KEY, NAMESPACE, LabNode
-from gpuwl.lab.step import Nodes, Step, Why
+from gpuwl.lab.step import Nodes, Step
 
 OUTPUT = "out/01-nodes.txt"
 
@@ -56,24 +56,6 @@ def by_hand(nodes: Nodes) -> str:
 STEP = Step(
     number=1,
     slug="labels",
-    title="Label each node with its GPU use",
-    why=Why(
-        matters=(
-            "Not every GPU workload is a container. Licences and old systems keep some of them in "
-            "virtual machines, and to hand a card to a VM even the driver on the node is another "
-            "one: the data center driver for containers, vfio-pci for whole cards, the vGPU "
-            "Manager for shares of a card. The operator takes that choice as a single node label "
-            "and swaps the node's whole software stack for it."
-        ),
-        look=(
-            f"The label {LABEL_KEY} and its value on each node: container, vm-passthrough or "
-            f"vm-vgpu. Read it back with `kubectl get nodes -L {LABEL_KEY}`."
-        ),
-        pitfalls=(
-            "Any string is a legal label value. A typo (vm-gpu, VM-vGPU) is accepted without a "
-            "warning, and the node silently gets the operator's default."
-        ),
-    ),
     requires=(),
     artifacts=(OUTPUT,),
     run=run,

@@ -3,7 +3,7 @@
 from gpuwl.lab import report
 from gpuwl.lab.context import Context
 from gpuwl.lab.names import CONTAINER, VM_PASSTHROUGH, VM_VGPU
-from gpuwl.lab.step import Nodes, Step, Why
+from gpuwl.lab.step import Nodes, Step
 
 OUTPUT = "out/operands.txt"
 
@@ -35,19 +35,6 @@ def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the table does not depend on
 STEP = Step(
     number=2,
     slug="operands",
-    title="Which operands each label value brings",
-    why=Why(
-        matters=(
-            "The label decides which DaemonSets of the operator land on the node. The two VM uses "
-            "share a single operand, the sandbox device plugin: they advertise alike, but each "
-            "prepares the driver in its own way."
-        ),
-        look="The last two lines: what a node without the label gets, and the flag behind it all.",
-        pitfalls=(
-            "With sandboxWorkloads.enabled off, which is its default, the operator does not read "
-            "the label at all: every node is prepared for containers, whatever its label says."
-        ),
-    ),
     requires=(),
     artifacts=(OUTPUT,),
     run=run,

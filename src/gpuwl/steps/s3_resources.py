@@ -5,7 +5,7 @@ from gpuwl.k8s import objects
 from gpuwl.lab import report
 from gpuwl.lab.context import Context
 from gpuwl.lab.names import LabNode
-from gpuwl.lab.step import Nodes, Step, Why
+from gpuwl.lab.step import Nodes, Step
 
 OUTPUT = "out/03-resources.txt"
 
@@ -72,25 +72,6 @@ def _read_by_hand(node: LabNode, index: int) -> str:
 STEP = Step(
     number=3,
     slug="resources",
-    title="Each node advertises the resource of its use",
-    why=Why(
-        matters=(
-            "In a real cluster a device plugin fills this in: the Kubernetes device plugin on "
-            "container nodes, the sandbox device plugin on both kinds of VM nodes. The name comes "
-            "from the card's PCI device model or from the vGPU profile, so each use has names of "
-            "its own."
-        ),
-        look=(
-            "status.capacity and status.allocatable of the three nodes. Only a vGPU profile ends "
-            "in a hyphen, digits and a capital letter (NVIDIA_A10-12Q); a device model such as "
-            "GA102GL_A10 does not."
-        ),
-        pitfalls=(
-            "`kubectl patch node` without --subresource=status reports success and changes nothing "
-            "in the status. Dots of the name are escaped when reading with jsonpath, but not when "
-            "patching. A kubelet that restarts sets a patched amount back to zero."
-        ),
-    ),
     requires=(),
     artifacts=(OUTPUT,),
     run=run,

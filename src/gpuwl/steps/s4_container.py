@@ -4,7 +4,7 @@ from gpuwl.k8s import objects
 from gpuwl.lab import byhand, placing, report, requirements
 from gpuwl.lab.context import Context
 from gpuwl.lab.names import JOB_CONTAINER
-from gpuwl.lab.step import Nodes, Step, Why
+from gpuwl.lab.step import Nodes, Step
 
 OUTPUT = "out/04-container.txt"
 
@@ -28,19 +28,6 @@ def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod names no node
 STEP = Step(
     number=4,
     slug="container",
-    title="A container job finds its node by the resource name",
-    why=Why(
-        matters=(
-            "The Pod sets no condition at all: no node selector, no affinity, no toleration. Still "
-            "only one node is possible, because only one advertises the name it asks for."
-        ),
-        look="spec.nodeName of the Pod, and the PodScheduled condition that the scheduler set.",
-        pitfalls=(
-            "Extended resources go into limits alone: requests would have to be equal, and the API "
-            "server fills them in. Do not wait for Running to learn where a Pod came up; "
-            "PodScheduled=True is the event, and fake nodes never run anything."
-        ),
-    ),
     requires=(requirements.namespace(), requirements.resource(0)),
     artifacts=(JOB_CONTAINER.manifest, OUTPUT),
     run=run,

@@ -6,7 +6,7 @@ from gpuwl.k8s import objects
 from gpuwl.lab import byhand, placing, report, requirements
 from gpuwl.lab.context import Context
 from gpuwl.lab.names import PREFIX, VMI_PASSTHROUGH
-from gpuwl.lab.step import Nodes, Step, Why
+from gpuwl.lab.step import Nodes, Step
 
 OUTPUT = "out/05-passthrough.txt"
 
@@ -38,20 +38,6 @@ def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod names no node
 STEP = Step(
     number=5,
     slug="passthrough",
-    title="A VM with a whole card asks for the device model",
-    why=Why(
-        matters=(
-            "There is no KubeVirt here and no vfio-pci, so a Pod stands in for the VM. That changes "
-            "nothing for the scheduler: a KubeVirt VM is a Pod to it as well. KubeVirt takes the "
-            "resource name from spec.domain.devices.gpus[].deviceName, once permittedHostDevices "
-            "allows it."
-        ),
-        look="The resource name that the Pod holds, next to the node that it came to.",
-        pitfalls=(
-            "One wrong character in the device name, and the node silently stops being a candidate: "
-            "the VM waits, and nothing says that the name is unknown."
-        ),
-    ),
     requires=(requirements.namespace(), requirements.resource(1)),
     artifacts=(VMI_PASSTHROUGH.manifest, OUTPUT),
     run=run,

@@ -5,7 +5,7 @@ from gpuwl.k8s import objects
 from gpuwl.lab import byhand, placing, report, requirements
 from gpuwl.lab.context import Context
 from gpuwl.lab.names import JOB_CONTAINER, NAMESPACE, VMI_PASSTHROUGH, VMI_VGPU, LabPod
-from gpuwl.lab.step import Nodes, Step, Why
+from gpuwl.lab.step import Nodes, Step
 
 OUTPUT = "out/06-placement.txt"
 SO_FAR = (JOB_CONTAINER, VMI_PASSTHROUGH, VMI_VGPU)
@@ -38,18 +38,6 @@ def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod names no node
 STEP = Step(
     number=6,
     slug="vgpu",
-    title="A VM with a vGPU asks for the profile",
-    why=Why(
-        matters=(
-            "Three Pods, no selector on any of them, three nodes: the name of the resource alone "
-            "decided the whole placement."
-        ),
-        look="The three lines side by side: each Pod is on the node that advertises its name.",
-        pitfalls=(
-            "A profile is written exactly as the node advertises it. NVIDIA_A10-12q, NVIDIA_A10_12Q "
-            "and NVIDIA_A10-12Q are three resources, and only one of them exists."
-        ),
-    ),
     requires=(
         requirements.namespace(),
         requirements.resource(2),

@@ -7,7 +7,7 @@ from gpuwl.k8s import objects
 from gpuwl.lab import byhand, placing, report, requirements
 from gpuwl.lab.context import Context
 from gpuwl.lab.names import JOB_CROSS, LABEL_KEY
-from gpuwl.lab.step import Nodes, Step, Why
+from gpuwl.lab.step import Nodes, Step
 
 OUTPUT = "out/07-cross.txt"
 
@@ -63,23 +63,6 @@ def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the Pod selects by label
 STEP = Step(
     number=7,
     slug="cross",
-    title="A container job cannot use a free passthrough card",
-    why=Why(
-        matters=(
-            "Two whole cards are free on the passthrough node, and the Pod still cannot go there: "
-            "it asks for nvidia.com/gpu, the node advertises another name, and names are compared "
-            "as strings."
-        ),
-        look=(
-            "The message of the PodScheduled condition. It says that resources are short, and not "
-            "that the cards stand on another side of a line that somebody drew with a label."
-        ),
-        pitfalls=(
-            "A long queue on one side leaves the slots of the other side empty, and adding nodes "
-            "without looking at the label lengthens the wrong side. The wording of the message "
-            "differs between Kubernetes versions: do not match it in scripts."
-        ),
-    ),
     requires=(requirements.namespace(), requirements.labels(), requirements.resource(1)),
     artifacts=(JOB_CROSS.manifest, OUTPUT),
     run=run,

@@ -8,7 +8,7 @@ from gpuwl.errors import ClusterError, JudgedNegativeError, SetupError
 from gpuwl.k8s import dump as k8s_dump
 from gpuwl.lab import check_script, paths, verdict
 from gpuwl.lab.context import Context
-from gpuwl.lab.step import Nodes, Step, Why
+from gpuwl.lab.step import Nodes, Step
 
 DUMP = "out/nodes.json"
 SCRIPT = check_script.RELATIVE_PATH
@@ -68,18 +68,6 @@ def by_hand(nodes: Nodes) -> str:  # noqa: ARG001 - the dump holds all nodes of 
 STEP = Step(
     number=8,
     slug="consistency",
-    title="A dump is enough to judge labels and resources",
-    why=Why(
-        matters=(
-            "A file with the nodes is enough to tell whether labels and advertised resources agree. "
-            "So it works on a dump that somebody sent, in a pipeline, and before a deployment."
-        ),
-        look="OK with the number of labelled nodes, or one MISMATCH line for each that disagrees.",
-        pitfalls=(
-            'A quantity of "0" means that the resource is absent, although the name is there. A '
-            "worker node runs one kind of GPU work, so several kinds at once are a disagreement too."
-        ),
-    ),
     requires=(),
     artifacts=(DUMP, SCRIPT, OUTPUT),
     run=run,

@@ -2,22 +2,20 @@
 
 import textwrap
 from collections.abc import Sequence
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+
+from gpuwl.cli.show import layout
 from gpuwl.lab.artifacts import Artifacts
 from gpuwl.lab.step import Nodes, Step
+from gpuwl.texts import catalogue, language, text
 
 if TYPE_CHECKING:
     from gpuwl.cli.console import Reporter
 
-WIDTH = 96
-INTRODUCTION = (
-    "A GPU node serves containers, VMs with whole cards or VMs with shares of cards, and one label "
-    "on the node decides which. The operator prepares the node for that use and the node advertises "
-    "a resource name of that use. To the scheduler another name is another resource, so the "
-    "inventory splits by use, and the split is hard to take back once cards are in use: it is the "
-    "first thing to plan for."
-)
+PARTS = ("matters", "look", "pitfalls", "more")
 
 
 def overview(steps: Sequence[Step], artifacts: Artifacts) -> list[dict[str, Any]]:
@@ -36,24 +34,41 @@ def overview(steps: Sequence[Step], artifacts: Artifacts) -> list[dict[str, Any]
 
 def print_overview(reporter: "Reporter", steps: Sequence[Step], artifacts: Artifacts) -> None:
     """Print the steps for people."""
+    there, missing = text("lab.there"), text("lab.missing")
+    files = [name for step in steps for name in step.artifacts]
     for step in steps:
-        needs = "; ".join(f"{r.what} (step {r.provided_by})" for r in step.requires)
         reporter.result(f"{step.number}  {step.title}", style="bold")
-        reporter.result(f"   needs   {needs or 'nodes'}")
+        for line in _needs(step):
+            reporter.result(line)
         for name in step.artifacts:
-            there = "missing" if artifacts.missing([name]) else "there"
-            reporter.result(f"   writes  {name:<26} {there}")
-    reporter.result(f"files below {artifacts.root}")
+            word = missing if artifacts.missing([name]) else there
+            file = layout.padded(name, max(map(len, files)))
+            reporter.result(f"   {_column('lab.writes')}  {file}  {word}")
+    reporter.result(text("lab.below", root=artifacts.root))
+
+
+def _needs(step: Step) -> list[str]:
+    needs = [text("lab.needs_step", what=r.what, step=r.provided_by) for r in step.requires]
+    head = f"   {_column('lab.needs')}  "
+    words = "; ".join(needs) or text("lab.needs_nodes")
+    return layout.wrapped(words, indent=head, hanging=" " * cell_len(head))
+
+
+def _column(key: str) -> str:
+    words = [text("lab.needs"), text("lab.writes")]
+    return layout.padded(text(key), max(map(cell_len, words)))
 
 
 def lesson(step: Step, nodes: Nodes) -> dict[str, Any]:
     """Return one step's explanation as data."""
+    parts = {part: "\n\n".join(_paragraphs(step, part)) for part in PARTS}
     return {
         "number": step.number,
         "title": step.title,
-        "why": step.why.matters,
-        "look": step.why.look,
-        "pitfalls": step.why.pitfalls,
+        "why": parts["matters"],
+        "look": parts["look"],
+        "pitfalls": parts["pitfalls"],
+        "more": parts["more"],
         "byHand": step.by_hand(nodes),
     }
 
@@ -63,22 +78,47 @@ def print_lessons(
 ) -> None:
     """Print explanations for people."""
     if with_introduction:
-        _paragraph(reporter, INTRODUCTION, "")
+        _print(reporter, _split(text("explain.introduction")), "")
     for step in steps:
-        reporter.result(f"Step {step.number}: {step.title}", style="bold")
-        _paragraph(reporter, step.why.matters, "  ")
-        _paragraph(reporter, f"Look at: {step.why.look}", "  ")
-        _paragraph(reporter, f"What goes wrong: {step.why.pitfalls}", "  ")
-        reporter.result("  By hand, in the root folder:")
+        title = text("explain.step", number=step.number, title=step.title)
+        reporter.result(title, style="bold")
+        for part in PARTS:
+            _print(reporter, _with_head(part, _paragraphs(step, part)), "  ")
+        reporter.result(f"  {text('explain.by_hand')}")
         for line in step.by_hand(nodes).splitlines():
             reporter.result(f"    {line}".rstrip())
         reporter.result()
 
 
-def _paragraph(reporter: "Reporter", text: str, indent: str) -> None:
-    wrapped = textwrap.wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-    )
-    for line in wrapped:
-        reporter.result(line)
-    reporter.result()
+def _with_head(part: str, paragraphs: list[str]) -> list[str]:
+    head = text(f"explain.{part}") if part in {"look", "pitfalls"} else ""
+    return [f"{head}{paragraphs[0]}", *paragraphs[1:]] if paragraphs else []
+
+
+def _paragraphs(step: Step, part: str) -> list[str]:
+    """Return the paragraphs of one part of a lesson; the examples of step 8 are put into its."""
+    found = catalogue(language(), "explain").get(f"{step.slug}_{part}", "")
+    return [_examples(paragraph) for paragraph in _split(found)]
+
+
+def _split(found: str) -> list[str]:
+    return [paragraph.strip("\n") for paragraph in found.strip("\n").split("\n\n") if paragraph]
+
+
+def _examples(paragraph: str) -> str:
+    names = {"{python}": "checker.py.txt", "{jq}": "checker.jq.txt"}
+    if paragraph not in names:
+        return paragraph
+    return textwrap.indent(example(names[paragraph]).rstrip(), "    ")
+
+
+def example(name: str) -> str:
+    """Return one of the learner's own checkers, `checker.py.txt` or `checker.jq.txt`."""
+    return resources.files("gpuwl.lab").joinpath("examples", name).read_text(encoding="utf-8")
+
+
+def _print(reporter: "Reporter", paragraphs: list[str], indent: str) -> None:
+    if paragraphs:
+        for line in layout.prose(paragraphs, indent=indent):
+            reporter.result(line)
+        reporter.result()
