@@ -5,7 +5,7 @@ called, `option_root` what an option means, `option_run_all` where a command has
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -26,6 +26,32 @@ def _key(context: click.Context) -> str:
     return "_".join(words).replace("-", "_") or "gpuwl"
 
 
+class _WideFormatter(click.HelpFormatter):
+    """Lays out by display cells: Korean characters take two."""
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs, separated by a blank line."""
+        from gpuwl.cli.show import layout  # rich counts cells, and English help does without
+
+        indent = " " * self.current_indent
+        for number, paragraph in enumerate(text.split("\n\n")):
+            lines = layout.wrapped(paragraph, indent=indent, most=self.width)
+            self.write("\n" * bool(number) + "".join(f"{line}\n" for line in lines))
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        """Write rows of what stands left and what it means."""
+        from gpuwl.cli.show import layout
+
+        rows = list(rows)
+        left = min(col_max, max(len(name) for name, _ in rows)) + col_spacing
+        for name, words in rows:
+            head = f"{'':{self.current_indent}}{name:<{left}}"
+            lines = layout.wrapped(words, indent=head, hanging=" " * len(head), most=self.width)
+            self.write("".join(f"{line.rstrip()}\n" for line in lines))
+
+
 class Option(click.Option):
     """An option that stands in a group of its kind and has its words in the catalogues."""
 
@@ -37,12 +63,24 @@ class Option(click.Option):
 class _Helped(click.Command):
     """Help in the order in which a person reads it."""
 
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the whole help."""
+        wide = _WideFormatter(width=ctx.terminal_width, max_width=ctx.max_content_width)
+        formatter = ctx.make_formatter() if language() == "en" else wide
+        self.format_help(ctx, formatter)
+        return formatter.getvalue().rstrip("\n")
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write how the command is called."""
+        pieces = " ".join(self.collect_usage_pieces(ctx))
+        formatter.write_usage(ctx.command_path, pieces, f"{_text('usage') or 'Usage'}: ")
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write usage, text, commands, options and examples."""
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
         if isinstance(self, click.Group):
-            self.format_commands(ctx, formatter)
+            _format_commands(self, formatter)
         self.format_options(ctx, formatter)
         _format_examples(ctx, formatter)
 
@@ -99,12 +137,19 @@ def command(name: str | None = None) -> Callable[[Callable[..., Any]], Command]:
     return click.command(name, cls=Command)
 
 
+def _format_commands(group: click.Group, formatter: click.HelpFormatter) -> None:
+    rows = [(name, one.get_short_help_str()) for name, one in group.commands.items()]
+    with formatter.section(_text("commands") or "Commands"):
+        formatter.write_dl(rows)
+
+
 def _record(ctx: click.Context, parameter: click.Parameter) -> tuple[str, str] | None:
     """Return what a parameter looks like and what it means."""
     if not isinstance(parameter, click.Option):
         return None  # the usage line shows the arguments
-    own = f"option_{_key(ctx)}_{parameter.name}"
-    parameter.help = _text(own) or _text(f"option_{parameter.name}") or parameter.help
+    name = str(parameter.name).removeprefix("_click_default_")
+    own = f"option_{_key(ctx)}_{name}"
+    parameter.help = _text(own) or _text(f"option_{name}") or parameter.help
     return parameter.get_help_record(ctx)
 
 

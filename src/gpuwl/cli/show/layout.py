@@ -21,14 +21,20 @@ def width() -> int:
     return max(NARROWEST, min(PROSE, shutil.get_terminal_size().columns))
 
 
-def wrapped(text: str, *, indent: str = "", hanging: str | None = None) -> list[str]:
-    """Return a paragraph as lines of `width()` at most; `hanging` is the indent from the second on."""
+def wrapped(
+    text: str, *, indent: str = "", hanging: str | None = None, most: int | None = None
+) -> list[str]:
+    """Return a paragraph as lines of at most `most` cells, `width()` where that is None.
+
+    `hanging` is the indent from the second line on.
+    """
     follows = indent if hanging is None else hanging
+    most = most or width()
     first, *words = _WORD.findall(text) or [""]
     lines = [indent + first]
     for word in words:
         longer = f"{lines[-1]} {word}"
-        if cell_len(longer) <= width():
+        if cell_len(longer) <= most:
             lines[-1] = longer
         else:
             lines.append(follows + word)
