@@ -1,3 +1,3 @@
 """A lab on the GPU Operator's sandbox workloads, and the checker that people keep after it."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

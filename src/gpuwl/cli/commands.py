@@ -27,5 +27,6 @@ for command in (
     local.local,
     leading.help_,
     leading.version,
+    leading.completion,
 ):
     cli.add_command(command)

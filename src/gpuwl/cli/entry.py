@@ -13,6 +13,7 @@ import click
 from gpuwl import texts
 from gpuwl.cli.app import App
 from gpuwl.cli.commands import cli
+from gpuwl.cli.leading import COMPLETE
 from gpuwl.errors import GpuwlError, InputError, ReaderGone, SetupError, Terminated
 
 BUG = 70
@@ -74,7 +75,9 @@ def _invoke(app: App, arguments: Sequence[str]) -> int:
     """Let click run a command. Help is what click itself prints, and where that may fail."""
     try:
         return int(cli.main(list(arguments), "gpuwl", standalone_mode=False, obj=app) or 0)
-    except SystemExit:  # click's answer to a closed pipe
+    except SystemExit as end:  # click's answer to a closed pipe, and its end of a completion
+        if COMPLETE in os.environ:
+            return int(end.code or 0)
         raise ReaderGone from None
     except OSError as error:
         if app.command:

@@ -4,6 +4,7 @@ import click
 
 from gpuwl.cli import options
 from gpuwl.cli.app import App
+from gpuwl.cli.completing import step_numbers
 from gpuwl.cli.helping import command
 
 LAST = 8
@@ -13,8 +14,8 @@ dry = click.option("--dry-run", is_flag=True)
 
 @command()
 @click.option("--all", "everything", is_flag=True)
-@click.option("--from", "first", type=NUMBER, metavar="N")
-@click.option("--to", "last", type=NUMBER, metavar="M")
+@click.option("--from", "first", type=NUMBER, metavar="N", shell_complete=step_numbers)
+@click.option("--to", "last", type=NUMBER, metavar="M", shell_complete=step_numbers)
 @click.option("--rm", is_flag=True)
 @dry
 @options.root
@@ -41,7 +42,7 @@ def run(  # noqa: PLR0913 - one parameter per option of the command
 
 
 @command()
-@click.argument("number", type=NUMBER, metavar="N")
+@click.argument("number", type=NUMBER, metavar="N", shell_complete=step_numbers)
 @dry
 @options.root
 @options.cluster
@@ -76,7 +77,7 @@ def steps(app: App) -> int:
 
 
 @command()
-@click.argument("number", type=NUMBER, metavar="[N]", required=False)
+@click.argument("number", type=NUMBER, metavar="[N]", required=False, shell_complete=step_numbers)
 @options.lab_nodes
 @options.output("text", "json")
 @options.language

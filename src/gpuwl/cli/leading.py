@@ -1,4 +1,4 @@
-"""The commands that lead on: `help`, `version`."""
+"""The commands that lead on: `help`, `version`, `completion`."""
 
 import click
 
@@ -6,6 +6,10 @@ from gpuwl import __version__
 from gpuwl.cli import options
 from gpuwl.cli.app import App
 from gpuwl.cli.helping import Group, command
+
+COMPLETE = "_GPUWL_COMPLETE"
+"""The variable by which a shell's script asks for completions; click reads it."""
+SHELLS = ("bash", "zsh", "fish")
 
 
 @command("help")
@@ -33,4 +37,20 @@ def version(app: App) -> int:
     app.command = "version"
     app.payload["gpuwl"] = __version__
     app.reporter.result(f"gpuwl {__version__}")
+    return 0
+
+
+@command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@options.language
+@click.pass_context
+def completion(context: click.Context, shell: str) -> int:
+    """Print a completion script for a shell."""
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    if made is None:
+        raise click.UsageError(f"no completion for {shell}")
+    script = made(context.find_root().command, {}, "gpuwl", COMPLETE).source()
+    context.ensure_object(App).reporter.raw(script + "\n")
     return 0

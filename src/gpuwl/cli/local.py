@@ -6,6 +6,7 @@ import click
 
 from gpuwl.cli import localplane, options
 from gpuwl.cli.app import App
+from gpuwl.cli.completing import components
 from gpuwl.cli.helping import Group
 
 FILE = click.Path(path_type=Path)
@@ -97,7 +98,7 @@ def show_status(app: App, everything: bool) -> int:
 
 
 @local.command()
-@click.argument("component", required=False, metavar="[COMPONENT]")
+@click.argument("component", required=False, metavar="[COMPONENT]", shell_complete=components)
 @click.option("-f", "--follow", is_flag=True)
 @options.name
 @options.text_or_json

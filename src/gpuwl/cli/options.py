@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from gpuwl.cli.app import App
+from gpuwl.cli.completing import plane_names
 from gpuwl.cli.helping import Option
 from gpuwl.texts import LANGUAGES
 
@@ -102,7 +103,7 @@ timeout = _option(
 )
 quiet = _option("-q", "--quiet", group="output", is_flag=True)
 verbose = _option("-v", "--verbose", group="output", is_flag=True)
-name = _option("--name", group="plane", metavar="NAME")
+name = _option("--name", group="plane", metavar="NAME", shell_complete=plane_names)
 release = _option("--kubernetes-version", group="plane", metavar="X.Y.Z")
 source = _option("--source", group="plane", type=click.Choice(["download", "build"]))
 language = _option("--lang", group="output", type=click.Choice(LANGUAGES))
