@@ -47,10 +47,10 @@ class Reporter:
         if not self.as_json:
             self._line(sys.stdout, text, style)
 
-    def detail(self, text: str) -> None:
+    def detail(self, text: str, *, style: str = "") -> None:
         """Print one line of the result that --quiet leaves out."""
         if not self._quiet:
-            self.result(text)
+            self.result(text, style=style)
 
     def document(self, content: Mapping[str, Any]) -> None:
         """Print the JSON document of a command."""

@@ -58,8 +58,8 @@ def print_target(reporter: "Reporter", record: TargetRecord) -> None:
 def print_split(reporter: "Reporter", artifacts: Artifacts) -> None:
     """Print the split as the files hold it."""
     reporter.detail("")
-    for line in split.picture(artifacts):
-        reporter.detail(line)
+    for line, style in split.picture(artifacts):
+        reporter.detail(line, style=style)
 
 
 def print_end(reporter: "Reporter", artifacts: Artifacts, following: list[str]) -> None:

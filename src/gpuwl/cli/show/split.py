@@ -6,13 +6,15 @@ from typing import Any
 
 from gpuwl.cli.show import layout
 from gpuwl.lab.artifacts import Artifacts
-from gpuwl.lab.names import JOB_CROSS, LABEL_KEY
+from gpuwl.lab.names import CONTAINER, JOB_CROSS, LABEL_KEY, VM_PASSTHROUGH, VM_VGPU
 from gpuwl.texts import text
 
 BOXES = ("■", "□")
 PLAIN_BOXES = ("#", ".")
 """Held and free, where the output's encoding has no boxes."""
 MOST_BOXES = 16
+STYLES = {CONTAINER: "green", VM_PASSTHROUGH: "magenta", VM_VGPU: "cyan"}
+"""By use, on a terminal."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,8 @@ def data(artifacts: Artifacts) -> dict[str, Any]:
     return {"nodes": nodes, "waiting": waiting(artifacts)}
 
 
-def picture(artifacts: Artifacts) -> list[str]:
-    """Return the split as lines: a box for each slot, who holds it, and who waits for what."""
+def picture(artifacts: Artifacts) -> list[tuple[str, str]]:
+    """Return the split as lines with their styles: a box a slot, who holds it, who waits for what."""
     table = rows(artifacts)
     if not table:
         return []
@@ -71,18 +73,18 @@ def picture(artifacts: Artifacts) -> list[str]:
     body = [
         (row.node, row.label, row.resource, f"{_boxes(row)} {', '.join(row.pods)}") for row in table
     ]
-    return [*layout.columns([head, *body]), *_queue(artifacts)]
+    styles = ["bold", *(STYLES.get(row.label, "") for row in table)]
+    return [*zip(layout.columns([head, *body]), styles, strict=True), *_queue(artifacts)]
 
 
-def _queue(artifacts: Artifacts) -> list[str]:
+def _queue(artifacts: Artifacts) -> list[tuple[str, str]]:
     waits = waiting(artifacts)
     if waits is None:
         return []
     words = text(
         "lab.waits", pod=waits["pod"], resource=waits["resource"], selector=waits["selector"]
     )
-    says = text("lab.scheduler_says", message=waits["message"])
-    return [*layout.line(words), *layout.line(says)]
+    return [(line, "yellow") for line in layout.line(words)]
 
 
 def _boxes(row: Row) -> str:
