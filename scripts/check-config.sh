@@ -208,13 +208,17 @@ def is_present(quantity: object) -> bool | None:
     text = _quantity_text(quantity)
     if text is None:
         return None
-    body = text[1:] if text[0] in "+-" else text
-    rest = body.lstrip(DIGITS)
-    suffix = rest[1:].lstrip(DIGITS) if rest.startswith(".") else rest
-    figures = body[: len(body) - len(suffix)].replace(".", "", 1)
-    if not figures or not _is_quantity_suffix(suffix):
+    figures, suffix = parts_of_quantity(text)
+    digits = figures[figures[:1] in ("+", "-") :].replace(".", "", 1)
+    if not _is_number(digits) or not _is_quantity_suffix(suffix):
         return None
-    return figures.strip("0") != ""
+    return digits.strip("0") != ""
+
+
+def parts_of_quantity(text: str) -> tuple[str, str]:
+    """Return the figures, with sign and point, and the suffix that stands behind them."""
+    suffix = text.lstrip("+-." + DIGITS)
+    return text[: len(text) - len(suffix)], suffix
 
 
 def _quantity_text(quantity: object) -> str | None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from gpuwl.checker import LABEL_KEY, PREFIX
+from gpuwl.k8s import quantity
 
 Object = dict[str, Any]
 
@@ -30,7 +31,8 @@ def values(node: Object, field: str) -> dict[str, str]:
 
 def advertised(node: Object) -> dict[str, str]:
     """Return the nvidia.com/ names that count for the scheduler: allocatable and not zero."""
-    return {name: amount for name, amount in gpu_resources(node).items() if amount != "0"}
+    found = gpu_resources(node).items()
+    return {name: amount for name, amount in found if not quantity.is_zero(amount)}
 
 
 def node_of(pod: Object) -> str:
