@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 OTHER_KUBERNETES := 1.36.3
 
-.PHONY: setup test check format render bench versions clean
+.PHONY: setup test check format render picture bench versions clean
 
 setup: .venv/dev-is-installed
 
@@ -15,7 +15,7 @@ setup: .venv/dev-is-installed
 # the binaries first: a test's timeout must not count a build
 test: setup
 	$(BIN)/gpuwl local fetch
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --durations 20
 
 check: setup
 	$(BIN)/ruff format --check
@@ -27,9 +27,15 @@ format: setup
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
+# what is written from the sources: the checker's script and the manual pages
 render: setup
 	$(BIN)/gpuwl check --print-script > scripts/check-config.sh
 	chmod 755 scripts/check-config.sh
+	$(BIN)/python -m gpuwl.cli.manpages docs/man
+
+# the README's picture, from a real run
+picture: setup
+	$(BIN)/python scripts/picture.py docs/run.svg
 
 # the lab on both Kubernetes versions that can be built, with the scheduler's message of each
 versions: setup
@@ -39,11 +45,8 @@ versions: setup
 # an installed package has its byte code; an editable one gets it here
 bench: setup
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python bench/start.py
-	$(BIN)/python bench/lab.py
-	$(BIN)/python bench/checker.py
-	$(BIN)/python bench/cold.py
-	$(BIN)/python bench/load.py
+	for file in bench/start.py bench/lab.py bench/checker.py bench/cold.py bench/load.py; do \
+		$(BIN)/python $$file || exit 1; done
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -19,8 +19,9 @@ FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 """rich's template fetches its font; a picture in a repository asks no server for anything."""
 
 
+UP = "\x1b[1A"
 MOVES = re.compile(r"\x1b\[(\?25[lh]|\d*[AKJ])")
-"""What moves a cursor or hides it: nothing of it stays in a picture."""
+"""What moves a cursor or hides it; a line that it went up to was written again."""
 
 
 def main() -> None:
@@ -57,8 +58,11 @@ def _run(command: list[str], folder: str) -> str:
     code = os.waitstatus_to_exitcode(pty.spawn(command, listen))
     if code:
         sys.exit(code)
-    text = MOVES.sub("", heard.decode().replace("\r\n", "\n"))
-    return "\n".join(line.rpartition("\r")[2] for line in text.split("\n"))
+    lines: list[str] = []
+    for line in heard.decode().replace("\r\n", "\n").split("\n"):
+        del lines[len(lines) - line.count(UP) :]
+        lines.append(MOVES.sub("", line).rpartition("\r")[2])
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
