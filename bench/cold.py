@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from gpuwl.controlplane.binaries import acquire
+from gpuwl.system.progress import SILENCE
 
 BIN = Path(sys.executable).parent
 HERE = Path(__file__).parent
@@ -50,7 +51,7 @@ def by_gpuwl(folder: Path) -> float:
 def main() -> None:
     """Measure, print, and fail above the limit."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    programs = acquire.obtain(say=lambda line: print(line, file=sys.stderr)).folder
+    programs = acquire.obtain(listener=SILENCE).folder
     hand: list[float] = []
     ours: list[float] = []
     for _ in range(rounds):

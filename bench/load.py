@@ -9,7 +9,6 @@ a second. It is the one figure here that is no ratio: it needs two idle cores.
 """
 
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from gpuwl.controlplane import plane
 from gpuwl.k8s.client import Cluster
 from gpuwl.lab import local_plane
 from gpuwl.system import waiting
+from gpuwl.system.progress import Progress
 
 GENERATOR = Path(__file__).parent / "baselines/gen_dump.py"
 COUNT = 5000
@@ -28,16 +28,20 @@ LIMIT = 500
 PODS = "/api/v1/namespaces/default/pods"
 
 
-class Progress:
+class Watch:
     """Listens to a start, and knows when how many nodes were created."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[float, int]] = []
 
-    def __call__(self, line: str) -> None:
-        """Take note of a line such as `933 of 5,000 nodes`."""
-        if found := re.match(r"([\d,]+) of [\d,]+ nodes", line):
-            self.seen.append((time.perf_counter(), int(found[1].replace(",", ""))))
+    def progress(self, now: Progress) -> None:
+        """Take note of how many nodes there are."""
+        if now.unit == "nodes":
+            self.seen.append((time.perf_counter(), now.done))
+
+    def warn(self, text: str) -> None:
+        """Show it."""
+        print(text, file=sys.stderr)
 
     def rate(self) -> float:
         """Return nodes a second between the first and the last line."""
@@ -55,8 +59,8 @@ def node_of_a_pod(client: Cluster) -> str | None:
 
 def measure(dump: Path) -> float:
     """Return the rate of one start, whose nodes have to be there and usable."""
-    progress = Progress()
-    up = local_plane.ensure_up("bench", nodes=dump, say=progress).plane
+    watch = Watch()
+    up = local_plane.ensure_up("bench", nodes=dump, listener=watch).plane
     try:
         client = Cluster.from_kubeconfig(up.kubeconfig, request_timeout=60)
         there, node = len(client.get("/api/v1/nodes")["items"]), node_of_a_pod(client)
@@ -65,7 +69,7 @@ def measure(dump: Path) -> float:
         plane.down("bench")
     if there != COUNT or not node:
         raise SystemExit(f"{there} nodes are there, and the Pod has {node or 'no node'}")
-    return progress.rate()
+    return watch.rate()
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from gpuwl.k8s import objects
 from gpuwl.k8s.client import Cluster
 from gpuwl.lab import journal, local_plane, paths
 from gpuwl.lab.names import LABEL_KEY, NODE_NAMES
+from gpuwl.system.progress import SILENCE
 
 pytest_plugins = ["tests.lab_fixtures"]
 
@@ -74,7 +75,7 @@ def control_plane(found_binaries: Binaries, own_state: Path) -> Iterator[plane.P
     """
     done = program("gpuwl")("local", "up", "--name", "tests", timeout=300)
     assert done.returncode == 0, done.stderr
-    yield local_plane.ensure_up("tests", say=lambda _: None).plane
+    yield local_plane.ensure_up("tests", listener=SILENCE).plane
     plane.down("tests")
 
 

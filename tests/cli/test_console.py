@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuwl.cli import console
+from gpuwl.system.progress import Progress
 
 
 def test_a_stage_is_told_at_once_and_its_numbers_now_and_then(
@@ -14,19 +15,15 @@ def test_a_stage_is_told_at_once_and_its_numbers_now_and_then(
     ticking = SimpleNamespace(monotonic=lambda: next(clock))
     monkeypatch.setattr(console, "time", ticking)
     reporter = console.Reporter()
-    for line in (
-        "compiling: 1 of 9 packages, 1 s",
-        "compiling: 2 of 9 packages, 2 s",
-        "compiling: 3 of 9 packages, 3 s",
-        "compiling: 4 of 9 packages, 17 s",
-        "linking: 9 of 9 packages, 18 s",
-        "linking: 9 of 9 packages, 19 s",
-        "removing the build's caches",
+    for now in (
+        *(Progress("compiling", done, 9, "packages") for done in (1, 2, 3, 4)),
+        *(Progress("linking", 9, 9, "packages") for _ in range(2)),
+        Progress("removing the build's caches"),
     ):
-        reporter.progress(line)
+        reporter.progress(now)
     assert capsys.readouterr().err.splitlines() == [
-        "compiling: 1 of 9 packages, 1 s",
-        "compiling: 4 of 9 packages, 17 s",
-        "linking: 9 of 9 packages, 18 s",
+        "compiling: 1 of 9 packages, 0 s",
+        "compiling: 4 of 9 packages, 16 s",
+        "linking: 9 of 9 packages, 0 s",
         "removing the build's caches",
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpuwl.controlplane import components, process, state
 from gpuwl.system import waiting
 
-UP = "import sys; from gpuwl.lab import local_plane; local_plane.ensure_up(sys.argv[1], say=print)"
+UP = "import sys; from gpuwl.lab import local_plane; from gpuwl.system.progress import SILENCE; local_plane.ensure_up(sys.argv[1], listener=SILENCE)"
 
 
 def silent(_line: str) -> None:

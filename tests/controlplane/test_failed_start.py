@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import program
-from tests.controlplane.support import UP, processes_in, silent
+from tests.controlplane.support import UP, processes_in
+from tests.heard import Heard
 
 from gpuwl.controlplane import boot, plane, ports, start, state, status, teardown
 from gpuwl.controlplane.binaries.lookup import Binaries
 from gpuwl.errors import SetupError
 from gpuwl.lab import local_plane
+from gpuwl.system.progress import SILENCE
 
 pytestmark = pytest.mark.cluster
 
@@ -33,8 +35,8 @@ def broken(tmp_path: Path, found: Binaries, component: str, script: str) -> Bina
 
 def attempt(name: str, binaries: Binaries) -> SetupError:
     """Start with these binaries, and return why it failed."""
-    with state.locked(name), pytest.raises(SetupError) as failed:
-        start.start(start.Request(name, binaries, local_plane.lab_nodes(), None), silent)
+    with state.locked(name, SILENCE), pytest.raises(SetupError) as failed:
+        start.start(start.Request(name, binaries, local_plane.lab_nodes(), None), SILENCE)
     return failed.value
 
 
@@ -108,8 +110,8 @@ def test_a_binary_behind_a_wrapper_script_is_known_and_stopped(
 ) -> None:
     wrapper = f'exec {found_binaries.folder}/etcd "$@"'
     binaries = broken(tmp_path, found_binaries, "etcd", wrapper)
-    with state.locked(name):
-        start.start(start.Request(name, binaries, local_plane.lab_nodes(), None), silent)
+    with state.locked(name, SILENCE):
+        start.start(start.Request(name, binaries, local_plane.lab_nodes(), None), SILENCE)
     assert plane.is_up(name)
 
 
@@ -118,15 +120,15 @@ def test_a_port_that_is_taken_is_passed_over(name: str, monkeypatch: pytest.Monk
     with socket.create_server(("127.0.0.1", 0)) as taken:
         choices = iter([taken.getsockname()[1]])
         monkeypatch.setattr(ports, "free", lambda: next(choices, None) or free())
-        said: list[str] = []
-        up = local_plane.ensure_up(name, say=said.append)
+        said = Heard()
+        up = local_plane.ensure_up(name, listener=said)
         assert up.plane.port != taken.getsockname()[1]
-    assert said[0] == "somebody took the port in the meantime: trying another"
+    assert said[0] == "somebody took the port: trying another"
     assert plane.is_up(name)
 
 
 def test_a_state_folder_with_a_long_path(long_state: Path, name: str) -> None:
-    up = local_plane.ensure_up(name, say=silent).plane
+    up = local_plane.ensure_up(name, listener=SILENCE).plane
     assert up.folder.is_relative_to(long_state)
     assert len(str(up.folder / "c.sock")) > 108
     assert plane.is_up(name)
@@ -157,6 +159,7 @@ with socket.socket() as any_socket:
 """
 ASK = """
 from pathlib import Path
+from gpuwl.controlplane import plane
 from gpuwl.k8s.client import Cluster
 client = Cluster.from_kubeconfig(plane.kubeconfig_path(sys.argv[1]))
 routes = Path("/proc/self/net/route").read_text().splitlines()[1:]

@@ -8,11 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.controlplane.support import UP, assert_none_in, command, processes_in, silent
+from tests.controlplane.support import UP, assert_none_in, command, processes_in
 
 from gpuwl.controlplane import plane, process, state, status, teardown
 from gpuwl.lab import local_plane
 from gpuwl.system import waiting
+from gpuwl.system.progress import SILENCE
 
 pytestmark = pytest.mark.cluster
 
@@ -80,7 +81,7 @@ def test_status_cleans_up_before_it_looks(name: str) -> None:
 
 def test_the_next_start_works(name: str) -> None:
     end(start_until(name, "kube-apiserver.process"), signal.SIGKILL)
-    assert local_plane.ensure_up(name, say=silent).started
+    assert local_plane.ensure_up(name, listener=SILENCE).started
     assert len(processes_in(state.folder(name))) == 3
 
 

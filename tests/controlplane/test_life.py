@@ -7,19 +7,22 @@ import shutil
 import signal
 import ssl
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.controlplane.support import UP, command, identity, kill, processes_in, silent
+from tests.controlplane.support import UP, command, identity, kill, processes_in
+from tests.heard import Heard
 
 from gpuwl.controlplane import components, plane, process, start, state, status, teardown
 from gpuwl.controlplane.binaries.lookup import Binaries
 from gpuwl.errors import SetupError
 from gpuwl.lab import local_plane
-from gpuwl.system import waiting
+from gpuwl.system import locking, waiting
+from gpuwl.system.progress import SILENCE
 
 pytestmark = pytest.mark.cluster
 
@@ -40,7 +43,7 @@ def open_watch(up: plane.Plane) -> Iterator[None]:
 
 
 def test_stopping_with_a_watch_open(name: str) -> None:
-    up = local_plane.ensure_up(name, say=silent).plane
+    up = local_plane.ensure_up(name, listener=SILENCE).plane
     with open_watch(up):
         done = plane.down(name)
     assert done.stopped
@@ -52,7 +55,7 @@ def test_stopping_with_a_watch_open(name: str) -> None:
 
 
 def test_stopping_with_a_watch_open_and_etcd_killed_beforehand(name: str) -> None:
-    up = local_plane.ensure_up(name, say=silent).plane
+    up = local_plane.ensure_up(name, listener=SILENCE).plane
     with open_watch(up):
         kill(name, "etcd")
         done = plane.down(name)
@@ -62,7 +65,7 @@ def test_stopping_with_a_watch_open_and_etcd_killed_beforehand(name: str) -> Non
 
 
 def test_a_component_that_dies_is_named_and_the_next_start_replaces_all(name: str) -> None:
-    first = local_plane.ensure_up(name, say=silent).plane
+    first = local_plane.ensure_up(name, listener=SILENCE).plane
     before = {part: identity(name, part) for part in components.NAMES}
     kill(name, "kube-scheduler")
     broken = status.status(name)
@@ -72,17 +75,17 @@ def test_a_component_that_dies_is_named_and_the_next_start_replaces_all(name: st
     assert dead[0].reason == f"process {before['kube-scheduler'].pid} is gone"
     assert dead[0].pid is None
     assert not plane.is_up(name)
-    said: list[str] = []
-    second = local_plane.ensure_up(name, say=said.append)
+    said = Heard()
+    second = local_plane.ensure_up(name, listener=said)
     assert second.started
-    assert said[0] == "kube-scheduler no longer runs: starting again, empty"
+    assert said.warned == [f"kube-scheduler of {name} no longer runs: starting again, empty"]
     assert not any(process.alive(who) for who in before.values())
     assert second.plane.port != first.port
     assert plane.is_up(name)
 
 
 def test_a_component_that_was_suspended_is_named_and_the_next_start_replaces_all(name: str) -> None:
-    local_plane.ensure_up(name, say=silent)
+    local_plane.ensure_up(name, listener=SILENCE)
     who = identity(name, "kube-scheduler")
     os.kill(who.pid, signal.SIGSTOP)
     assert waiting.until(lambda: process.suspended(who) or None, seconds=5)
@@ -90,18 +93,18 @@ def test_a_component_that_was_suspended_is_named_and_the_next_start_replaces_all
     (idle,) = [part for part in found.components if not part.alive]
     assert (found.phase, idle.name, idle.pid) == ("broken", "kube-scheduler", who.pid)
     assert idle.reason == f"process {who.pid} is suspended; kill -CONT {who.pid} lets it go on"
-    assert local_plane.ensure_up(name, say=silent).started
+    assert local_plane.ensure_up(name, listener=SILENCE).started
     assert not process.alive(who)
 
 
 def test_a_record_that_cannot_be_read_is_no_start_under_way(name: str) -> None:
-    local_plane.ensure_up(name, say=silent)
+    local_plane.ensure_up(name, listener=SILENCE)
     (state.folder(name) / state.RECORD).write_text("")
     found = status.status(name)
     assert found.phase is status.Phase.BROKEN
     assert found.message is not None
     assert "plane.json cannot be read" in found.message
-    assert local_plane.ensure_up(name, say=silent).started
+    assert local_plane.ensure_up(name, listener=SILENCE).started
 
 
 def test_the_versions_of_what_runs_are_known_when_its_files_are_gone(
@@ -109,9 +112,9 @@ def test_the_versions_of_what_runs_are_known_when_its_files_are_gone(
 ) -> None:
     copied = tmp_path / "copied"
     shutil.copytree(found_binaries.folder, copied)
-    with state.locked(name):
+    with state.locked(name, SILENCE):
         binaries = Binaries(found_binaries.version, "cache", copied)
-        start.start(start.Request(name, binaries, local_plane.lab_nodes(), None), silent)
+        start.start(start.Request(name, binaries, local_plane.lab_nodes(), None), SILENCE)
     before = [part.version for part in status.status(name).components]
     shutil.rmtree(copied)
     assert [part.version for part in status.status(name).components] == before
@@ -120,8 +123,8 @@ def test_the_versions_of_what_runs_are_known_when_its_files_are_gone(
 
 def test_two_at_once_share_one(name: str) -> None:
     code = (
-        "import sys; from gpuwl.lab import local_plane; "
-        "up = local_plane.ensure_up(sys.argv[1], say=print); print(up.started, up.plane.port)"
+        "import sys; from gpuwl.lab import local_plane; from gpuwl.system.progress import SILENCE; "
+        "up = local_plane.ensure_up(sys.argv[1], listener=SILENCE); print(up.started, up.plane.port)"
     )
     callers = [command(code, name) for _ in range(3)]
     answers = [caller.communicate(timeout=60) for caller in callers]
@@ -204,22 +207,41 @@ def test_a_running_binary_that_was_removed_from_the_disk_is_still_ours(tmp_path:
         assert process.stop(who, teardown.SIGNALS["etcd"])
 
 
-def test_a_lock_that_is_held_is_waited_for(own_state: Path) -> None:
-    waited: list[str] = []
-    with state.locked("held") as mine:
+WAIT = """
+from gpuwl.controlplane import state
+class Listener:
+    def progress(self, now): print(now, flush=True)
+with state.locked("held", Listener()): print("has it")
+"""
+
+
+def test_a_lock_that_is_held_is_waited_for_and_its_holder_named(own_state: Path) -> None:
+    with state.tried("held") as mine:
         assert mine
-        with state.locked("held", wait=False) as second:
+        with state.tried("held") as second:
             assert not second
-        code = (
-            "import sys; from gpuwl.controlplane import state\n"
-            "with state.locked('held', on_wait=lambda: print('waits', flush=True)): print('has it')"
-        )
-        child = command(code)
+        child = command(WAIT)
         assert child.stdout is not None
-        waited.append(child.stdout.readline())
+        waited = child.stdout.readline()
     out, err = child.communicate(timeout=10)
-    assert (waited, out, err) == (["waits\n"], "has it\n", "")
+    assert waited.startswith(f"waiting for another gpuwl: process {os.getpid()} (")
+    assert (out.splitlines()[-1], err) == ("has it", "")
     assert not list(state.folder("held").parent.glob(".held.lock"))
+
+
+def test_a_holder_that_is_suspended_is_named_with_what_wakes_it(own_state: Path) -> None:
+    hold = "import sys\nfrom gpuwl.controlplane import state\nwith state.tried('held'): sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE) as holder:
+        lock = state.folder("held").with_name(".held.lock")
+        assert waiting.until(lambda: locking.holder(lock), seconds=10)
+        holder.send_signal(signal.SIGSTOP)
+        with (
+            pytest.raises(SetupError, match=rf"kill -CONT {holder.pid}$"),
+            locking.held(lock, "it"),
+        ):
+            pass
+        holder.send_signal(signal.SIGCONT)
+        holder.communicate()
 
 
 def test_a_process_that_does_not_end_is_reported(
@@ -240,8 +262,8 @@ def test_down_waits_for_a_start_and_then_stops_it(name: str) -> None:
     deadline = time.monotonic() + 30
     while not (state.folder(name) / state.GATE).exists() and time.monotonic() < deadline:
         os.sched_yield()
-    said: list[str] = []
-    assert plane.down(name, said.append).stopped
-    assert said == ["waiting for another gpuwl that is at it"]
+    said = Heard()
+    assert plane.down(name, said).stopped
+    assert said[0].startswith(f"waiting for another gpuwl: process {starter.pid} (")
     starter.communicate(timeout=10)
     assert not processes_in(state.folder(name))

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.controlplane.support import assert_none_in, silent
+from tests.controlplane.support import assert_none_in
 from tests.controlplane.test_dump_nodes import a_node, written
+from tests.heard import Heard
 
 from gpuwl.controlplane import loading, plane, state, status, teardown
 from gpuwl.errors import InputError
 from gpuwl.k8s.client import Cluster
 from gpuwl.lab import local_plane
 from gpuwl.system import waiting
+from gpuwl.system.progress import SILENCE
 
 pytestmark = pytest.mark.cluster
 
@@ -43,9 +45,9 @@ def a_pod(resource: str) -> dict[str, Any]:
 
 def test_nodes_of_a_dump_are_created_as_they_are(name: str, tmp_path: Path) -> None:
     path = written(tmp_path, a_node(), a_node("other"))
-    up = local_plane.ensure_up(name, nodes=path, say=silent)
+    up = local_plane.ensure_up(name, nodes=path, listener=SILENCE)
     assert up.started
-    assert not local_plane.ensure_up(name, nodes=path, say=silent).started
+    assert not local_plane.ensure_up(name, nodes=path, listener=SILENCE).started
     client = Cluster.from_kubeconfig(up.plane.kubeconfig)
     node = client.get(f"/api/v1/nodes/{a_node()['metadata']['name']}")
     names = [one["metadata"]["name"] for one in client.get("/api/v1/nodes")["items"]]
@@ -60,7 +62,7 @@ def test_nodes_of_a_dump_are_created_as_they_are(name: str, tmp_path: Path) -> N
     found = status.status(name)
     assert (found.nodes, found.dump) == (2, str(path))
     with pytest.raises(InputError, match=rf"other nodes, those of {path} as of 20\d\d-[\d: -]+$"):
-        local_plane.ensure_up(name, nodes=path, anonymise=True, say=silent)
+        local_plane.ensure_up(name, nodes=path, anonymise=True, listener=SILENCE)
 
 
 def test_many_nodes_load_with_progress_and_take_pods(
@@ -68,8 +70,8 @@ def test_many_nodes_load_with_progress_and_take_pods(
 ) -> None:
     monkeypatch.setattr(loading, "SAY_EVERY", 0.01)  # so that no machine is too fast to say a word
     path = written(tmp_path, *(open_node(i) for i in range(600)))
-    said: list[str] = []
-    up = local_plane.ensure_up(name, nodes=path, anonymise=True, say=said.append)
+    said = Heard()
+    up = local_plane.ensure_up(name, nodes=path, anonymise=True, listener=said)
     assert any(line.endswith(" of 600 nodes") for line in said)
     client = Cluster.from_kubeconfig(up.plane.kubeconfig)
     assert len(client.get("/api/v1/nodes")["items"]) == 600
@@ -90,7 +92,7 @@ def test_a_node_that_the_server_refuses(name: str, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"the node fine of the dump cannot be used: .*not a label!"
     ):
-        local_plane.ensure_up(name, nodes=written(tmp_path, bad), say=silent)
+        local_plane.ensure_up(name, nodes=written(tmp_path, bad), listener=SILENCE)
     assert not state.folder(name).exists()
 
 
@@ -98,7 +100,7 @@ def test_a_broken_dump_is_refused_before_anything_starts(name: str, tmp_path: Pa
     path = tmp_path / "nodes.json"
     path.write_text("[]")
     with pytest.raises(InputError, match=str(path)):
-        local_plane.ensure_up(name, nodes=path, say=silent)
+        local_plane.ensure_up(name, nodes=path, listener=SILENCE)
     assert not state.folder(name).exists()
 
 

@@ -12,18 +12,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.controlplane.support import command, identity, listeners, silent
+from tests.controlplane.support import command, identity, listeners
 
 from gpuwl.controlplane import components, logs, plane, state, status
 from gpuwl.errors import InputError
 from gpuwl.k8s.client import Cluster
 from gpuwl.lab import local_plane
+from gpuwl.system.progress import SILENCE
 
 pytestmark = pytest.mark.cluster
 
 
 def test_a_second_call_finds_it_within_milliseconds(control_plane: plane.Plane) -> None:
-    found = [local_plane.ensure_up(control_plane.name, say=silent) for _ in range(5)]
+    found = [local_plane.ensure_up(control_plane.name, listener=SILENCE) for _ in range(5)]
     assert min(up.seconds for up in found) < 0.1, "the best of several: other work may go on here"
     for up in found:
         assert not up.started
@@ -34,8 +35,8 @@ def test_finding_it_imports_neither_the_client_nor_the_library_of_certificates(
     control_plane: plane.Plane,
 ) -> None:
     code = (
-        "import sys; from gpuwl.lab import local_plane; "
-        "assert not local_plane.ensure_up(sys.argv[1], say=print).started; "
+        "import sys; from gpuwl.lab import local_plane; from gpuwl.system.progress import SILENCE; "
+        "assert not local_plane.ensure_up(sys.argv[1], listener=SILENCE).started; "
         "print(sorted({'kubernetes', 'cryptography', 'ssl', 'yaml'} & set(sys.modules)))"
     )
     child = command(code, control_plane.name)
@@ -150,12 +151,12 @@ def test_another_version_or_other_nodes_are_refused(
     control_plane: plane.Plane, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=r"already up with Kubernetes") as wrong:
-        local_plane.ensure_up(control_plane.name, version="1.30.0", say=silent)
+        local_plane.ensure_up(control_plane.name, version="1.30.0", listener=SILENCE)
     assert wrong.value.hint == f"stop it first: gpuwl local down --name {control_plane.name}"
     dump = tmp_path / "nodes.json"
     dump.write_text("{}")
     with pytest.raises(InputError, match=r"already up with other nodes, those of the lab"):
-        local_plane.ensure_up(control_plane.name, nodes=dump, say=silent)
+        local_plane.ensure_up(control_plane.name, nodes=dump, listener=SILENCE)
 
 
 @pytest.mark.parametrize("bad", ["", "UP", "a/b", "..", "a b", "x" * 41, "ä", "a\n"])
@@ -164,7 +165,7 @@ def test_unusable_names_are_refused(bad: str) -> None:
         with pytest.raises(InputError, match="cannot name"):
             call(bad)
     with pytest.raises(InputError, match="cannot name"):
-        local_plane.ensure_up(bad, say=silent)
+        local_plane.ensure_up(bad, listener=SILENCE)
 
 
 def test_logs_are_found_and_followed(control_plane: plane.Plane) -> None:

@@ -10,6 +10,7 @@ from tests.conftest import program
 from gpuwl.controlplane import components, plane, process, state
 from gpuwl.controlplane.binaries.lookup import Binaries
 from gpuwl.lab import local_plane
+from gpuwl.system.progress import SILENCE
 
 pytestmark = pytest.mark.cluster
 
@@ -20,7 +21,7 @@ def test_a_dead_scheduler_is_named_and_the_next_run_mends_it(
     found_binaries: Binaries, own_state: Path, root: Path
 ) -> None:
     gpuwl = program("gpuwl", GPUWL_NAME=NAME, GPUWL_ROOT=str(root))
-    local_plane.ensure_up(NAME, say=lambda _: None)
+    local_plane.ensure_up(NAME, listener=SILENCE)
     try:
         path = state.folder(NAME) / "kubeconfig"
         record = process.read_record(process.record_path(state.folder(NAME), "kube-scheduler"))

@@ -1,8 +1,11 @@
 """Locks: exclusive, self-describing, gone afterwards, worthless once their holder is dead."""
 
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -79,6 +82,70 @@ def test_a_lock_without_words_is_a_lock(tmp_path: Path) -> None:
             locking.held(tmp_path / "lock", "it"),
         ):
             pass
+
+
+@pytest.fixture
+def common() -> Iterator[Path]:
+    """A folder that every user may write to."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def another_user() -> Iterator[None]:
+    if os.geteuid():
+        pytest.skip("only root may become another user")
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_lock_of_another_user_says_who_holds_it(common: Path) -> None:
+    umask = os.umask(0o077)
+    try:
+        process = holding(common / "lock")
+    finally:
+        os.umask(umask)
+    with another_user(), pytest.raises(SetupError) as raised, locking.held(common / "lock", "it"):
+        pass
+    assert f"another gpuwl works on it: process {process.pid} (" in raised.value.message
+    process.communicate()
+
+
+def test_a_file_that_another_user_left_is_no_lock(common: Path) -> None:
+    with holding(common / "lock") as process:
+        process.kill()
+    with another_user(), locking.held(common / "lock", "it"):
+        assert (common / "lock").stat().st_uid == 65534
+    assert not list(common.iterdir())
+
+
+def test_a_lock_of_another_user_that_cannot_be_told_from_a_leftover_names_its_owner(
+    common: Path,
+) -> None:
+    (common / "lock").touch(mode=0o600)
+    with (
+        another_user(),
+        pytest.raises(SetupError, match=r"^another user \(uid 0\) works on it, or did "),
+        locking.held(common / "lock", "it"),
+    ):
+        pass
+    assert (common / "lock").exists()
+
+
+def test_what_others_use_is_not_had_alone(tmp_path: Path) -> None:
+    (tmp_path / "mark").touch()
+    with locking.shared(tmp_path / "mark") as first, locking.shared(tmp_path / "mark") as second:
+        assert first
+        assert second
+        with locking.alone(tmp_path / "mark") as mine:
+            assert not mine
+    with locking.alone(tmp_path / "mark") as mine, locking.shared(tmp_path / "mark") as other:
+        assert mine
+        assert not other
 
 
 @pytest.mark.parametrize(

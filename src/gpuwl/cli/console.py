@@ -7,13 +7,13 @@ only where a terminal listens; elsewhere lines are plain, unwrapped and without 
 import contextlib
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gpuwl.errors import GpuwlError, ReaderGone, SetupError
+from gpuwl.system.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 QUIET_INTERVAL = 15.0
 """Seconds between two lines of one stage where no terminal shows a moving one."""
-SHARE = re.compile(r"([\d,]+) of (?:at most )?([\d,]+) ")
-"""How a line of progress says how much of how much is done: `933 of 5,000 nodes`."""
+MOVING_INTERVAL = 0.1
+"""Seconds between two states of one stage that a terminal shows."""
 BAR_WIDTH = 24
 
 
@@ -36,6 +36,7 @@ class Reporter:
         self._status: Status | None = None
         self._last_progress = 0.0
         self._stage: str | None = None
+        self._stage_began = 0.0
 
     @property
     def for_people(self) -> bool:
@@ -84,24 +85,26 @@ class Reporter:
         if error.hint:
             self._line(sys.stderr, f"hint: {error.hint}", "cyan")
 
-    def progress(self, text: str) -> None:
-        """Show what goes on: in place on a terminal, elsewhere a line now and then.
+    def progress(self, now: Progress) -> None:
+        """Show how far something is: in place on a terminal, elsewhere a line now and then.
 
-        What stands before the first number or colon is the stage; a new one is told at once.
-        A line that starts with `warning: ` is no progress: it is printed and stays, always.
+        A new stage is told at once.
         """
-        if text.startswith("warning: "):
-            self.warn(text.removeprefix("warning: "))
-            return
         if self._quiet:
             return
-        if self._status is not None:
-            self._status.update(_moving(text))
+        began = time.monotonic()
+        if now.stage != self._stage:
+            self._stage, self._stage_began, self._last_progress = now.stage, began, 0.0
+        if began - self._last_progress < (
+            QUIET_INTERVAL if self._status is None else MOVING_INTERVAL
+        ):
             return
-        now, stage = time.monotonic(), re.split(r"[\d:]", text, maxsplit=1)[0]
-        if stage != self._stage or now - self._last_progress >= QUIET_INTERVAL:
-            self._last_progress, self._stage = now, stage
-            self._line(sys.stderr, text)
+        self._last_progress = began
+        spent = f", {_duration(began - self._stage_began)}" if now.unit else ""
+        if self._status is None:
+            self._line(sys.stderr, f"{now}{spent}")
+        else:
+            self._status.update(_moving(now, f"{now}{spent}"))
 
     @contextlib.contextmanager
     def moving(self, text: str) -> Iterator[None]:
@@ -148,10 +151,11 @@ def _writing(stream: TextIO) -> Iterator[None]:
         yield
     except OSError as error:
         _let_go(stream)
+        if stream is not sys.stdout:
+            return
         if isinstance(error, BrokenPipeError):
             raise ReaderGone from None
-        if stream is sys.stdout:
-            raise SetupError(f"cannot write to standard output: {error.strerror}") from None
+        raise SetupError(f"cannot write to standard output: {error.strerror}") from None
 
 
 def _let_go(stream: TextIO) -> None:
@@ -166,18 +170,22 @@ def _console(stream: TextIO) -> "Console":
     return Console(file=stream)
 
 
-def _moving(text: str) -> Any:  # noqa: ANN401 - rich's own type, imported late
+def _moving(now: Progress, text: str) -> Any:  # noqa: ANN401 - rich's own type, imported late
     """Return a line of progress, with a bar behind it where it says how much of how much is done."""
-    share = SHARE.search(text)
-    if share is None:
+    if now.total is None:
         return _plain(text)
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
-    done, total = (int(number.replace(",", "")) for number in share.groups())
     line = Table.grid(padding=(0, 1))
-    line.add_row(_plain(text), ProgressBar(total=total, completed=done, width=BAR_WIDTH))
+    line.add_row(_plain(text), ProgressBar(total=now.total, completed=now.done, width=BAR_WIDTH))
     return line
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration as a person reads it (`7 s`, `6 min 40 s`)."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 def _plain(text: str) -> Any:  # noqa: ANN401 - rich's own type, imported late

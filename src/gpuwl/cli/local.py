@@ -64,8 +64,8 @@ def down(app: App, everything: bool) -> int:
 
     app.command = "local down"
     with app.reporter.moving("stopping"):
-        say = app.reporter.progress
-        done = planes.down_all(say) if everything else [planes.down(localplane.name_of(app), say)]
+        said = app.reporter
+        done = planes.down_all(said) if everything else [planes.down(localplane.name_of(app), said)]
     app.payload["stopped"] = [one.name for one in done if one.stopped]
     for one in done:
         word = f"stopped in {one.seconds:.2f} s" if one.stopped else "was not up"
@@ -150,7 +150,7 @@ def clean(app: App) -> int:
 
     app.command = "local clean"
     with app.reporter.moving("looking at the cache"):
-        freed = cachewriter.clean(app.reporter.progress)
+        freed = cachewriter.clean(app.reporter)
     app.payload["freedBytes"] = freed
     app.reporter.result(f"freed {freed / 1e6:.0f} MB")
     return 0

@@ -30,7 +30,7 @@ def ensure_up(app: App, reason: str, **more: Any) -> "Up":  # noqa: ANN401 - ens
             name,
             version=app.settings.kubernetes_version,
             source=source_of(app),
-            say=reporter.progress,
+            listener=reporter,
             **more,
         )
     state = f"started in {up.seconds:.1f} s" if up.started else "already up"
@@ -103,14 +103,14 @@ def fetch(app: App, bundle_to: "Path | None", bundle_from: "Path | None") -> "Bi
     """Return binaries that are here now: obtained, unpacked from a bundle, or packed into one."""
     from gpuwl.controlplane.binaries import acquire, bundle
 
-    say = app.reporter.progress
+    listener = app.reporter
     if bundle_from:
-        return bundle.unpack(bundle_from, say, version_of(app))
+        return bundle.unpack(bundle_from, listener, version_of(app))
     if bundle_to:
         bundle.check_place(bundle_to)
-    found = acquire.obtain(version_of(app), source=source_of(app), say=say)
+    found = acquire.obtain(version_of(app), source=source_of(app), listener=listener)
     if bundle_to:
-        bundle.pack(found, bundle_to, say)
+        bundle.pack(found, bundle_to, listener)
     return found
 
 

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gpuwl.controlplane import components
+from gpuwl.system.files import replace_file
 
 VALID_BEFORE = dt.timedelta(days=1)
 """Certificates are valid from the past on, for a clock that is set back a little later."""
@@ -106,7 +107,7 @@ def create(folder: Path, name: str, port: int) -> None:
         components.KUBECONFIG: kubeconfig(f"gpuwl-{name}", port, authority.certificate, admin),
     }
     for file, content in files.items():
-        write_secret(folder / file, content)
+        replace_file(folder / file, content, 0o600, durable=False)
 
 
 def kubeconfig(context: str, port: int, ca: bytes, pair: Pair) -> bytes:
@@ -139,12 +140,6 @@ def _token_line(user: str, group: str) -> bytes:
     https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file
     """
     return f'{secrets.token_urlsafe(32)},{user},{user},"{group}"\n'.encode()
-
-
-def write_secret(path: Path, content: bytes) -> None:
-    """Write a new file that nobody else could read at any moment."""
-    path.touch(mode=0o600, exist_ok=False)
-    path.write_bytes(content)
 
 
 def _base64(content: bytes) -> str:

@@ -1,7 +1,7 @@
 """Creating many nodes quickly."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
 from threading import Event
@@ -11,8 +11,9 @@ from gpuwl.controlplane.admin import Connection
 from gpuwl.errors import ClusterError, InputError
 from gpuwl.k8s import paths
 from gpuwl.k8s.objects import Object
+from gpuwl.system.progress import Listener, Progress
 
-Say = Callable[[str], None]
+Say = Listener
 
 CONNECTIONS = 8
 NODES_WORTH_A_CONNECTION = 50
@@ -38,7 +39,7 @@ def load(folder: Path, port: int, nodes: list[Object], say: Say) -> None:
                 for one in done:
                     one.result()
                 if running:
-                    say(f"{crew.created:,} of {len(nodes):,} nodes")
+                    say.progress(Progress("creating nodes", crew.created, len(nodes), "nodes"))
         finally:
             crew.stopped.set()
 

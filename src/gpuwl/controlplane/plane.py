@@ -9,8 +9,7 @@ from gpuwl.controlplane import components, ports, process, start, state, teardow
 from gpuwl.controlplane.binaries import lookup
 from gpuwl.errors import InputError, SetupError
 from gpuwl.k8s.objects import Object
-
-Say = Callable[[str], None]
+from gpuwl.system.progress import SILENCE, Listener
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
     source: lookup.Source | None = None,
     nodes: Callable[[], list[Object]],
     dump: state.Dump | None = None,
-    say: Say,
+    listener: Listener,
 ) -> Up:
     """Return the control plane `name`, started if it is not up; milliseconds if it is.
 
@@ -67,12 +66,12 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
     if plane:
         return Up(plane, started=False, seconds=time.monotonic() - began)
     objects = nodes()
-    found = _binaries(version, source, say)
-    with state.locked(name, on_wait=lambda: say("waiting for another gpuwl that starts it")):
+    found = _binaries(version, source, listener)
+    with state.locked(name, listener):
         plane = wanted.running()
         if plane is None:
-            _clear(name, say)
-            start.start(start.Request(name, found, objects, dump), say)
+            _clear(name, listener)
+            start.start(start.Request(name, found, objects, dump), listener)
             return Up(_plane(name), started=True, seconds=time.monotonic() - began)
     return Up(plane, started=False, seconds=time.monotonic() - began)
 
@@ -102,7 +101,7 @@ class Wanted:
         return _plane(self.name)
 
 
-def down(name: str = state.DEFAULT_NAME, say: Say = lambda _: None) -> Down:
+def down(name: str = state.DEFAULT_NAME, listener: Listener = SILENCE) -> Down:
     """Stop a control plane and remove its state; nothing to stop is success.
 
     Waits for a start of the same name to end, and says so. Raises SetupError where a process does
@@ -113,16 +112,16 @@ def down(name: str = state.DEFAULT_NAME, say: Say = lambda _: None) -> Down:
     stopped = name in sweep()
     if not folder.exists():
         return Down(name, stopped=stopped, seconds=time.monotonic() - began)
-    with state.locked(name, on_wait=lambda: say("waiting for another gpuwl that is at it")):
+    with state.locked(name, listener):
         stopped = folder.exists()
         if stopped:
             teardown.stop(name)
     return Down(name, stopped=stopped, seconds=time.monotonic() - began)
 
 
-def down_all(say: Say = lambda _: None) -> list[Down]:
+def down_all(listener: Listener = SILENCE) -> list[Down]:
     """Stop every control plane of this user."""
-    return [down(name, say) for name in names()]
+    return [down(name, listener) for name in names()]
 
 
 def sweep() -> list[str]:
@@ -158,12 +157,14 @@ def kubeconfig_path(name: str = state.DEFAULT_NAME) -> Path:
     return state.folder(name) / components.KUBECONFIG
 
 
-def _binaries(version: str | None, source: lookup.Source | None, say: Say) -> lookup.Binaries:
+def _binaries(
+    version: str | None, source: lookup.Source | None, listener: Listener
+) -> lookup.Binaries:
     if source is None and (found := lookup.find(version)):
         return found
     from gpuwl.controlplane.binaries import acquire
 
-    return acquire.obtain(version, source=source, say=say)
+    return acquire.obtain(version, source=source, listener=listener)
 
 
 def _plane(name: str) -> Plane:
@@ -173,10 +174,11 @@ def _plane(name: str) -> Plane:
     return Plane(name, record.version, record.port, state.folder(name), kubeconfig_path(name))
 
 
-def _clear(name: str, say: Say) -> None:
+def _clear(name: str, listener: Listener) -> None:
     """Remove what is there of a control plane that is not up. The caller holds the lock."""
     if not state.folder(name).exists():
         return
     if state.read(name) is not None:
-        say(f"{', '.join(dead(name)) or 'the API server'} no longer runs: starting again, empty")
+        ended = ", ".join(dead(name)) or "the API server"
+        listener.warn(f"{ended} of {name} no longer runs: starting again, empty")
     teardown.stop(name)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwl.system import waiting
+from gpuwl.system.files import replace_file
 
 LAUNCHER = """
 set -eu
@@ -153,10 +154,8 @@ def settle(child: Child, path: Path) -> None:
 
 def _record_executable(path: Path, executable: str) -> None:
     lines = path.read_text().splitlines()
-    fresh = path.with_suffix(".new")
-    fresh.touch(mode=0o600)
-    fresh.write_text("\n".join([*lines[:2], executable, lines[3], ""]))
-    fresh.replace(path)
+    text = "\n".join([*lines[:2], executable, *lines[3:], ""])
+    replace_file(path, text.encode(), 0o600, durable=False)
 
 
 def alive(identity: Identity | None) -> bool:

@@ -7,7 +7,6 @@ nodes where they are many.
 
 import contextlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpuwl.controlplane import components, ports, state, teardown
@@ -15,8 +14,9 @@ from gpuwl.controlplane.binaries.lookup import Binaries
 from gpuwl.controlplane.boot import Boot, ComponentError, PortTakenError
 from gpuwl.errors import GpuwlError, SetupError
 from gpuwl.k8s.objects import Object
+from gpuwl.system.progress import Listener, Progress
 
-Say = Callable[[str], None]
+Say = Listener
 
 PORT_TRIES = 5
 MANY_NODES = 200
@@ -45,7 +45,7 @@ def start(request: Request, say: Say) -> None:
             try:
                 _try(request, say)
             except PortTakenError:
-                say("somebody took the port in the meantime: trying another")
+                say.progress(Progress("somebody took the port: trying another"))
             else:
                 return
     raise SetupError(f"{PORT_TRIES} ports in a row were taken by others before they could be used")

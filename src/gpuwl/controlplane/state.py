@@ -11,16 +11,17 @@ A folder below `folders.state()` is in one of these phases:
 import contextlib
 import dataclasses
 import datetime as dt
-import fcntl
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwl.errors import InputError, SetupError
-from gpuwl.system import folders, waiting
+from gpuwl.system import folders, locking, oserrors
+from gpuwl.system.files import replace_file
+from gpuwl.system.progress import Listener, Progress
 
 DEFAULT_NAME = "default"
 
@@ -46,7 +47,7 @@ class Dump:
         try:
             found = path.stat()
         except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}") from None
+            raise InputError(f"cannot read {path}: {oserrors.words(error)}") from None
         return cls(str(path.resolve()), found.st_size, found.st_mtime_ns, anonymised)
 
     def __str__(self) -> str:
@@ -105,11 +106,8 @@ def read(name: str) -> Record | None:
 
 def write(name: str, record: Record) -> None:
     """Put the record in place in one step: from then on the control plane counts as up."""
-    target = folder(name) / RECORD
-    fresh = target.with_suffix(".new")
-    fresh.touch(mode=0o600)
-    fresh.write_text(json.dumps(dataclasses.asdict(record), indent=2) + "\n")
-    fresh.replace(target)
+    text = json.dumps(dataclasses.asdict(record), indent=2) + "\n"
+    replace_file(folder(name) / RECORD, text.encode(), 0o600, durable=False)
     (folder(name) / GATE).unlink(missing_ok=True)
 
 
@@ -153,41 +151,24 @@ def _close(parent: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(
-    name: str, *, wait: bool = True, on_wait: Callable[[], None] = lambda: None
-) -> Iterator[bool]:
-    """Hold the lock of a name; yields False where somebody else has it and `wait` is False.
+def locked(name: str, listener: Listener) -> Iterator[None]:
+    """Hold the lock of a name, once nobody else does; says for whom it waits."""
 
-    `on_wait` is called once when there is something to wait for. The kernel drops the lock with its
-    holder, however that ends. flock(2) by hand and not filelock, whose import takes a tenth of a
-    second of a start.
-    """
+    def waits(holder: str) -> None:
+        listener.progress(Progress("waiting for another gpuwl", detail=holder))
+
+    with locking.waited(_lock_path(name), waits):
+        yield
+
+
+@contextlib.contextmanager
+def tried(name: str) -> Iterator[bool]:
+    """Hold the lock of a name; yields False where somebody else has it."""
+    with locking.tried(_lock_path(name)) as lock:
+        yield lock is not None
+
+
+def _lock_path(name: str) -> Path:
     path = folder(name).with_name(f".{name}.lock")
     folders.make(path.parent)
-    descriptor = _acquire(path)
-    if descriptor is None and wait:
-        on_wait()
-        descriptor = waiting.until(lambda: _acquire(path), seconds=float("inf"))
-    try:
-        yield descriptor is not None
-    finally:
-        if descriptor is not None:
-            if not folder(name).exists():
-                path.unlink(missing_ok=True)
-            os.close(descriptor)
-
-
-def _acquire(path: Path) -> int | None:
-    """Open and lock the file; None where it is held, or was removed by its last holder."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_nlink:
-            return descriptor
-    except BlockingIOError:
-        pass
-    except BaseException:
-        os.close(descriptor)
-        raise
-    os.close(descriptor)
-    return None
+    return path

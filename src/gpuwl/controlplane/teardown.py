@@ -50,7 +50,7 @@ def sweep() -> list[str]:
 
 
 def _sweep(name: str) -> bool:
-    with state.locked(name, wait=False) as mine:
+    with state.tried(name) as mine:
         if not mine or not _abandoned(name):
             return False
         try:

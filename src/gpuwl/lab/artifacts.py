@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from gpuwl.errors import SetupError
-from gpuwl.system import locking
+from gpuwl.system import locking, oserrors
 from gpuwl.system.files import UNFINISHED, open_regular, replace_file
 
 FOLDERS = ("out", "bin", "k8s")
@@ -153,15 +152,6 @@ def _remove_empty(folders: Iterable[Path]) -> None:
             folder.rmdir()
 
 
-@contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        where = str(error.filename2 or error.filename or path)
-        ours = where.endswith(UNFINISHED) or where == str(path)
-        words = "a file is in the way" if error.errno == errno.EEXIST else error.strerror
-        raise SetupError(
-            f"cannot write {path}: {words}{'' if ours else f' ({where})'}",
-            hint="free that path, or choose another folder with --root",
-        ) from None
+def _explained(path: Path) -> contextlib.AbstractContextManager[None]:
+    hint = "free that path, or choose another folder with --root"
+    return oserrors.explained("cannot write", path, hint)

@@ -29,7 +29,7 @@ from gpuwl.k8s import objects
 from gpuwl.k8s.objects import Object
 from gpuwl.lab import paths
 from gpuwl.lab.names import NAMESPACE
-from gpuwl.system import folders, locking
+from gpuwl.system import folders, locking, oserrors
 from gpuwl.system.files import open_regular, replace_file
 from gpuwl.target import address
 
@@ -280,12 +280,6 @@ def _made_by_us(found: Object) -> bool:
     return any(entry.get("manager") == MANAGER for entry in managers)
 
 
-@contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise SetupError(
-            f"cannot write the journal {path}: {error.strerror}",
-            hint="nothing is changed that cannot be taken back: free that path",
-        ) from None
+def _explained(path: Path) -> contextlib.AbstractContextManager[None]:
+    hint = "nothing is changed that cannot be taken back: free that path"
+    return oserrors.explained("cannot write the journal", path, hint)

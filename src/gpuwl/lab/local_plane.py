@@ -1,13 +1,13 @@
 """The local control plane as the lab starts it: with the lab's three nodes, or with those of a dump."""
 
 import datetime as dt
-from collections.abc import Callable
 from pathlib import Path
 
 from gpuwl.controlplane import plane, state
 from gpuwl.controlplane.binaries.lookup import Source
 from gpuwl.k8s.objects import Object
 from gpuwl.lab.names import NODE_NAMES
+from gpuwl.system.progress import Listener
 
 
 def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
@@ -17,7 +17,7 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
     source: Source | None = None,
     nodes: Path | None = None,
     anonymise: bool = False,
-    say: Callable[[str], None],
+    listener: Listener,
 ) -> plane.Up:
     """Return the control plane `name`, started if it is not up; `nodes` is a dump.
 
@@ -33,7 +33,9 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
 
         return read(nodes, anonymise=anonymise)
 
-    return plane.ensure_up(name, version=version, source=source, nodes=objects, dump=dump, say=say)
+    return plane.ensure_up(
+        name, version=version, source=source, nodes=objects, dump=dump, listener=listener
+    )
 
 
 def lab_nodes() -> list[Object]:

@@ -5,8 +5,7 @@ import hashlib
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from gpuwl.errors import SetupError
-from gpuwl.system import folders, locking
+from gpuwl.system import folders, locking, oserrors
 
 
 @contextlib.contextmanager
@@ -19,14 +18,9 @@ def held(server: str) -> Iterator[None]:
     """
     path = folders.state() / ".locks" / f"target-{_key(server)}.lock"
     with contextlib.ExitStack() as stack:
-        try:
+        with oserrors.explained("cannot lock", path, "free that path, or set XDG_STATE_HOME"):
             folders.make(path.parent)
             stack.enter_context(locking.held(path, f"the cluster at {server}"))
-        except OSError as error:
-            raise SetupError(
-                f"cannot lock {path}: {error.strerror}",
-                hint="free that path, or set XDG_STATE_HOME",
-            ) from None
         yield
 
 

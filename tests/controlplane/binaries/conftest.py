@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import missing
+from tests.heard import Heard
 
 from gpuwl.controlplane.binaries import cache, gotoolchain, lookup
 from gpuwl.errors import SetupError
@@ -54,9 +55,9 @@ def cache_home(
 
 
 @pytest.fixture
-def said() -> list[str]:
+def said() -> Heard:
     """The lines of progress, in order."""
-    return []
+    return Heard()
 
 
 @functools.cache

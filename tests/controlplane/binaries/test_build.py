@@ -1,6 +1,7 @@
 """The build with a real Go, on a module that is tiny: success, failure, and ends in the middle."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.heard import DEAF, Heard
 
 from gpuwl.controlplane.binaries import acquire, build, cachewriter, gotoolchain, inspection, lookup
 from gpuwl.errors import SetupError
 from gpuwl.system import waiting
+from gpuwl.system.progress import SILENCE
 
 if TYPE_CHECKING:
     from tests.controlplane.binaries.conftest import TinyModule
@@ -40,9 +43,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (module / "main.go").write_text("package main\n\nfunc main() { println() }\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(home))
-        with cachewriter.writing("test", lambda _: None), cachewriter.staging() as folder:
+        with cachewriter.writing("test", SILENCE), cachewriter.staging() as folder:
             one = build.Recipe(VERSION, module, {"k8s.io": "k8s.io"}, room=1)
-            build.build(one, folder, lambda _: None)
+            build.build(one, folder, SILENCE)
         return cachewriter.scratch() / "build" / "gocache"
 
 
@@ -52,13 +55,13 @@ def warm(recipe: build.Recipe, compiled: Path) -> None:
     shutil.copytree(compiled, cachewriter.scratch() / "build" / "gocache")
 
 
-def obtain(said: list[str]) -> lookup.Binaries:
-    return acquire.obtain(VERSION, source="build", say=said.append)
+def obtain(said: Heard) -> lookup.Binaries:
+    return acquire.obtain(VERSION, source="build", listener=said)
 
 
 @pytest.mark.usefixtures("warm")
 def test_a_build_gives_three_binaries_that_say_the_version(
-    recipe: build.Recipe, said: list[str], monkeypatch: pytest.MonkeyPatch
+    recipe: build.Recipe, said: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOFLAGS", "-mod=vendor -tags=none")
     monkeypatch.setenv("GOOS", "windows")
@@ -82,7 +85,7 @@ def test_a_build_gives_three_binaries_that_say_the_version(
     ]
 
 
-def test_progress_counts_packages_up_to_all_of_them(recipe: build.Recipe, said: list[str]) -> None:
+def test_progress_counts_packages_up_to_all_of_them(recipe: build.Recipe, said: Heard) -> None:
     obtain(said)
     counts = [line.split()[1::2] for line in said if line.startswith("compiling: ")]
     assert len({done for done, *_ in counts}) > 1
@@ -92,7 +95,7 @@ def test_progress_counts_packages_up_to_all_of_them(recipe: build.Recipe, said: 
 
 @pytest.mark.usefixtures("warm")
 def test_a_build_that_fails_shows_gos_last_words_and_the_log(
-    tiny: "TinyModule", recipe: build.Recipe, said: list[str]
+    tiny: "TinyModule", recipe: build.Recipe, said: Heard
 ) -> None:
     tiny.write("kubernetes/cmd/kube-scheduler/main.go", "package main\n\nfunc main() { wrong() }\n")
     with pytest.raises(SetupError, match="go build failed") as caught:
@@ -105,7 +108,7 @@ def test_a_build_that_fails_shows_gos_last_words_and_the_log(
 
 
 def test_the_next_build_goes_on_where_a_failed_one_stopped(
-    tiny: "TinyModule", recipe: build.Recipe, said: list[str]
+    tiny: "TinyModule", recipe: build.Recipe, said: Heard
 ) -> None:
     good = (recipe.folder / "etcd/server/v3/main.go").read_text()
     tiny.write("etcd/server/v3/main.go", "package main\n\nfunc main() { wrong() }\n")
@@ -120,7 +123,7 @@ def test_the_next_build_goes_on_where_a_failed_one_stopped(
 
 @pytest.mark.usefixtures("warm")
 def test_a_module_that_go_sum_does_not_vouch_for_is_refused(
-    tiny: "TinyModule", recipe: build.Recipe, said: list[str]
+    tiny: "TinyModule", recipe: build.Recipe, said: Heard
 ) -> None:
     tiny.write("go.mod", "module k8s.io\n\ngo 1.26\n\nrequire example.invalid/other v1.0.0\n")
     tiny.write("etcd/server/v3/main.go", 'package main\n\nimport _ "example.invalid/other"\n')
@@ -132,7 +135,7 @@ def test_a_module_that_go_sum_does_not_vouch_for_is_refused(
 
 
 def test_no_go_is_said_at_once_with_what_to_do(
-    recipe: build.Recipe, said: list[str], monkeypatch: pytest.MonkeyPatch
+    recipe: build.Recipe, said: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(gotoolchain, "WHEEL", "no-such-distribution")
@@ -149,7 +152,7 @@ def old_go(folder: Path) -> None:
 
 
 def test_a_go_that_is_too_old_is_named(
-    recipe: build.Recipe, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+    recipe: build.Recipe, tmp_path: Path, said: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old_go(tmp_path / "old")
     monkeypatch.setenv("PATH", f"{tmp_path / 'old'}:/usr/bin:/bin")
@@ -181,7 +184,7 @@ def test_the_wheels_go_is_found_without_being_on_path(
 
 
 def test_too_little_room_is_said_at_once(
-    tiny: "TinyModule", said: list[str], monkeypatch: pytest.MonkeyPatch
+    tiny: "TinyModule", said: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = shutil.disk_usage(tiny.folder).free
     made = build.Recipe(VERSION, tiny.folder, tiny.packages, room=free * 2)
@@ -203,8 +206,12 @@ def test_what_a_broken_off_build_left_counts_as_room(tiny: "TinyModule", tmp_pat
 PROGRAM = """
 import signal, sys
 from pathlib import Path
-from gpuwl.controlplane.binaries.lookup import lookup, build
+from gpuwl.controlplane.binaries import acquire, build
 from gpuwl.errors import SetupError
+
+class Listener:
+    def progress(self, now): print(now, flush=True)
+    def warn(self, text): print(text, flush=True)
 
 def terminated(number, frame):
     raise SystemExit(143)
@@ -213,7 +220,7 @@ signal.signal(signal.SIGTERM, terminated)
 folder = Path(sys.argv[1])
 packages = dict(pair.split("=") for pair in sys.argv[2:])
 build.recipe = lambda version: build.Recipe(version, folder, packages, room=1)
-found = acquire.obtain("1.30.1", source="build", say=lambda line: print(line, flush=True))
+found = acquire.obtain("1.30.1", source="build", listener=Listener())
 print("source", found.source, flush=True)
 """
 
@@ -278,7 +285,7 @@ class Builder:
     ("number", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)]
 )
 def test_a_build_that_is_interrupted_takes_go_along_and_the_next_one_completes(
-    builder: Builder, said: list[str], number: signal.Signals, code: int
+    builder: Builder, said: Heard, number: signal.Signals, code: int
 ) -> None:
     process = builder.start()
     builder.until_compiling(process)
@@ -293,7 +300,7 @@ def test_a_build_that_is_interrupted_takes_go_along_and_the_next_one_completes(
 
 
 def test_a_build_that_is_killed_leaves_no_go_running_and_nothing_that_counts(
-    builder: Builder, said: list[str]
+    builder: Builder, said: Heard
 ) -> None:
     process = builder.start()
     builder.until_compiling(process)
@@ -330,11 +337,15 @@ def test_a_second_build_takes_over_from_one_that_is_killed(builder: Builder) -> 
 
 @pytest.mark.usefixtures("warm")
 def test_the_default_order_ends_with_the_build(
-    recipe: build.Recipe, said: list[str], monkeypatch: pytest.MonkeyPatch
+    recipe: build.Recipe, said: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("GPUWL_KUBERNETES_MIRROR", "GPUWL_ETCD_MIRROR"):
         monkeypatch.setenv(variable, "http://127.0.0.1:1")
-    assert acquire.obtain(VERSION, say=said.append).source == "build"
-    falls = [line for line in said if "going on with a build" in line]
-    assert falls == ["warning: no download (127.0.0.1 cannot be reached), going on with a build"]
-    assert acquire._acquire(VERSION, None, pytest.fail).source == "cache"
+    assert acquire.obtain(VERSION, listener=said).source == "build"
+    (fall,) = said.warned
+    assert re.fullmatch(
+        r"download failed \(http://127\.0\.0\.1:1/\S+ cannot be fetched: Connection refused\); "
+        r"building from source instead \(about 7 minutes, 5 GB\)",
+        fall,
+    )
+    assert acquire._acquire(VERSION, None, DEAF).source == "cache"

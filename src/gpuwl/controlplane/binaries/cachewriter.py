@@ -4,23 +4,19 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from datetime import datetime
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-
-import filelock
 
 from gpuwl.controlplane.binaries import cache, inspection
 from gpuwl.controlplane.binaries.cache import NAMES
 from gpuwl.errors import SetupError
-from gpuwl.system import folders
-
-Say = Callable[[str], None]
+from gpuwl.system import folders, locking, oserrors
+from gpuwl.system.progress import Listener, Progress
 
 LOCK = "lock"
-HOLDER = "holder"  # what the lock's holder is doing, for those who wait: a line of text
 SCRATCH = "unfinished"  # partial downloads and the build's own caches, which survive a break
+_HINT = "set XDG_CACHE_HOME to another folder, or GPUWL_ASSETS to one with binaries"
 
 
 def scratch() -> Path:
@@ -29,66 +25,47 @@ def scratch() -> Path:
 
 
 @contextmanager
-def writing(doing: str, say: Say) -> Iterator[Say]:
-    """Hold the cache's one lock, and yield a `say` that whoever waits for it hears as well.
+def writing(doing: str, listener: Listener) -> Iterator[Listener]:
+    """Hold the cache's one lock, and yield a listener that whoever waits for it hears as well.
 
-    `doing` is what the holder does (`building Kubernetes 1.37.2`). The lock is the kernel's and
-    goes with its process, however that ends. Raises SetupError where the cache cannot be written,
-    in the body too.
+    `doing` is what the holder does (`building Kubernetes 1.37.2`). Raises SetupError where the cache
+    cannot be written, in the body too.
     """
+
+    def waits(holder: str) -> None:
+        listener.progress(Progress("waiting for another gpuwl", detail=holder))
+
     store = cache.store()
     with _explained(store):
         folders.make(store)
-        lock = filelock.FileLock(store / LOCK)
-        _wait(lock, store / HOLDER, say)
-    try:
-        with _explained(store):
-            yield _announcer(store / HOLDER, doing, say)
-    finally:
-        with suppress(OSError):
-            (store / HOLDER).unlink()
-        lock.release()
+        with locking.waited(store / LOCK, waits) as lock:
+            yield _Announcer(lock, doing, listener)
 
 
-@contextmanager
-def _explained(store: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise SetupError(
-            f"the cache folder {store} cannot be written",
-            details=[str(error)],
-            hint="set XDG_CACHE_HOME to a folder that can, or GPUWL_ASSETS to one with binaries",
-        ) from error
+def _explained(store: Path) -> AbstractContextManager[None]:
+    return oserrors.explained("cannot write the cache folder", store, _HINT)
 
 
-def _wait(lock: filelock.BaseFileLock, holder: Path, say: Say) -> None:
-    while True:
-        try:
-            lock.acquire(timeout=1)
-        except filelock.Timeout:
-            say(f"waiting for {_holder(holder)}")
-        else:
-            return
+class _Announcer:
+    """Passes on what is said, and writes it down for those who wait, a few times a second."""
 
+    def __init__(self, lock: locking.Lock, doing: str, listener: Listener) -> None:
+        self._lock = lock
+        self._doing = doing
+        self._listener = listener
+        self._next = 0.0
+        self.progress(Progress(doing))
 
-def _holder(holder: Path) -> str:
-    try:
-        return holder.read_text(encoding="utf-8").strip() or "another gpuwl"
-    except OSError:
-        return "another gpuwl"
+    def progress(self, now: Progress) -> None:
+        """Pass it on."""
+        self._listener.progress(now)
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + 0.25
+            self._lock.tell(f"{self._doing}: {now}")
 
-
-def _announcer(holder: Path, doing: str, say: Say) -> Say:
-    since = datetime.now().astimezone().strftime("%H:%M:%S")
-
-    def announce(line: str) -> None:
-        with suppress(OSError):  # only a courtesy to those who wait
-            holder.write_text(f"process {os.getpid()}, {doing} since {since}: {line}\n", "utf-8")
-        say(line)
-
-    announce(doing)
-    return announce
+    def warn(self, text: str) -> None:
+        """Pass it on."""
+        self._listener.warn(text)
 
 
 @contextmanager
@@ -139,36 +116,24 @@ def discard_leftovers() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def clean(say: Say) -> int:
+def clean(listener: Listener) -> int:
     """Empty the cache, unfinished downloads and builds too; return how many bytes were freed.
 
     Raises SetupError at once while another gpuwl is writing to it.
     """
     store = cache.store()
     if not store.exists():
-        say("the cache is empty")
         return 0
-    lock = filelock.FileLock(store / LOCK)
-    with _explained(store):
-        try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout as error:
-            raise SetupError(
-                f"the cache is in use by {_holder(store / HOLDER)}",
-                hint="wait until it is done, or stop it, and clean again",
-            ) from error
-    try:
-        return _empty(store, say)
-    finally:
-        lock.release()
+    with _explained(store), locking.held(store / LOCK, f"the cache {store}"):
+        return _empty(store, listener)
 
 
-def _empty(store: Path, say: Say) -> int:
+def _empty(store: Path, listener: Listener) -> int:
     freed = 0
     for entry in sorted(store.iterdir()):
         if entry.name == LOCK:
             continue
-        say(f"removing {entry.name}")
+        listener.progress(Progress("removing", detail=entry.name))
         freed += size_of(entry)
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
@@ -184,26 +149,3 @@ def size_of(path: Path) -> int:
         for folder, folders, files in os.walk(path):
             total += sum((Path(folder) / name).lstat().st_blocks * 512 for name in folders + files)
     return total
-
-
-class Ticker:
-    """Passes a line of progress on, but not more than a few times a second."""
-
-    def __init__(self, say: Say, *, every: float = 0.25) -> None:
-        self._say = say
-        self._every = every
-        self._next = 0.0
-        self._started = time.monotonic()
-
-    def __call__(self, line: str) -> None:
-        """Say `line` with the time so far, unless another line was said a moment ago."""
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + self._every
-            self._say(f"{line}, {clock(now - self._started)}")
-
-
-def clock(seconds: float) -> str:
-    """Render a duration as a person reads it (`7 s`, `6 min 40 s`)."""
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

@@ -4,31 +4,28 @@ Everything that can come instead of the file has its own error, because a person
 captive portal or a half-filled mirror has to know which of them it was.
 """
 
+import base64
 import os
-import queue
-import socket
-import threading
+import re
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 import urllib3
 
 from gpuwl import __version__
 from gpuwl.controlplane.binaries import inspection
-from gpuwl.controlplane.binaries.cachewriter import Ticker
 from gpuwl.errors import SetupError
+from gpuwl.system.progress import Listener, Progress
 
 _CHUNK = 1 << 18
 _TEXT_LIMIT = 1 << 16  # bytes of a checksum file; etcd's SHA256SUMS has about 4 KB
 _BREAKS = 3  # how many times a connection that breaks off is taken up again in one call
-_REDIRECTS_ONLY = urllib3.Retry(total=None, connect=0, read=0, status=0, other=0, redirect=5)
-
-Peer = tuple[str, int]  # host and port
+_REDIRECTS = 5
 
 
 class DownloadError(SetupError):
@@ -62,71 +59,53 @@ class Limits:
     window: float = 20
 
 
-def check_reachable(urls: Sequence[str], limits: Limits) -> None:
-    """Connect to the host of every URL, all at once. Raises DownloadError for one without answer.
-
-    In threads that nobody waits for: a resolver without a network can hang for half a minute, and
-    getaddrinfo takes no timeout. With a proxy in the environment, the proxy is what must answer.
-    """
-    answers: queue.Queue[tuple[Peer, Exception | None]] = queue.Queue()
-    waiting = {_peer(url) for url in urls}
-    for peer in waiting:
-        threading.Thread(target=_connect, args=(peer, limits.connect, answers), daemon=True).start()
-    deadline = time.monotonic() + limits.connect
-    while waiting:
-        try:
-            peer, error = answers.get(timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            hosts = ", ".join(sorted(host for host, _ in waiting))
-            raise DownloadError(f"no answer from {hosts}") from None
-        if error:
-            raise DownloadError(f"{peer[0]} cannot be reached", details=[str(error)])
-        waiting.discard(peer)
-
-
-def _connect(
-    peer: Peer, seconds: float, answers: "queue.Queue[tuple[Peer, Exception | None]]"
-) -> None:
+def shown(url: str) -> str:
+    """Return an address as an error may show it: without password, and without a query's tokens."""
     try:
-        socket.create_connection(peer, timeout=seconds).close()
-    except (OSError, UnicodeError) as error:  # the latter for what cannot be a host's name
-        answers.put((peer, error))
-    else:
-        answers.put((peer, None))
+        parts = urlsplit(url)
+        has_login = "@" in parts.netloc or (parts.port is None and not parts.hostname)
+    except ValueError:
+        has_login = True  # what cannot be told apart is left out
+    plain = url.partition("?")[0]
+    return re.sub(r"//.*@", "//", plain) if has_login else plain
 
 
-def _peer(url: str) -> Peer:
+def _parts(url: str) -> SplitResult:
+    """Split an address. Raises DownloadError for what is none of http or https."""
     try:
-        parts = urlsplit(_proxy(url) or url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:  # unbalanced brackets, a port that is no number
-        raise _not_an_address(url, str(error)) from None
-    if parts.scheme not in ("http", "https") or not host:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises for a port that is no number
+    except ValueError as error:  # or for unbalanced brackets
+        raise _not_an_address(url, str(error).partition(":")[0]) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
         raise _not_an_address(url, "scheme or host is missing")
-    return host, port or (443 if parts.scheme == "https" else 80)
+    return parts
 
 
 def _not_an_address(url: str, why: str) -> DownloadError:
-    return DownloadError(f"{url!r} is not an http or https address", details=[why])
+    return DownloadError(f"{shown(url)!r} is not an http or https address", details=[why])
 
 
-def _proxy(url: str) -> str | None:
-    parts = urlsplit(url)
-    if urllib.request.proxy_bypass(parts.hostname or ""):
-        return None
-    return urllib.request.getproxies().get(parts.scheme)
-
-
-def _pool(url: str) -> urllib3.PoolManager:
-    proxy = _proxy(url)
-    if not proxy:
+def _pool(parts: SplitResult) -> urllib3.PoolManager:
+    """Return what connects to a host, by the proxy that the environment names for it."""
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if not proxy or urllib.request.proxy_bypass(parts.hostname or ""):
         return urllib3.PoolManager()
-    login = urlsplit(proxy)
-    headers = None
-    if login.username:
-        pair = f"{login.username}:{login.password or ''}"
-        headers = urllib3.make_headers(proxy_basic_auth=pair)
-    return urllib3.ProxyManager(proxy, proxy_headers=headers)
+    login = _parts(proxy if "://" in proxy else f"http://{proxy}")
+    headers = _login("Proxy-Authorization", login)
+    return urllib3.ProxyManager(_without_login(login), proxy_headers=headers)
+
+
+def _login(header: str, parts: SplitResult) -> dict[str, str]:
+    """Return the header that carries user and password of an address, empty where it has none."""
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {header: f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+def _without_login(parts: SplitResult) -> str:
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 @contextmanager
@@ -136,45 +115,74 @@ def _get(url: str, limits: Limits, *, start: int = 0) -> Iterator[urllib3.BaseHT
     if start:
         headers["Range"] = f"bytes={start}-"
     try:
-        with _pool(url) as pool:
-            response = pool.request(
-                "GET",
-                url,
-                headers=headers,
-                preload_content=False,
-                timeout=urllib3.Timeout(connect=limits.connect, read=limits.silence),
-                retries=_REDIRECTS_ONLY,
-            )
-            with response:  # closed also when it was not read to its end
-                _check_end(url, response)
-                yield response
+        with ExitStack() as stack:
+            yield _followed(url, headers, limits, stack)
     except urllib3.exceptions.ProtocolError as error:
-        raise CutOffError(f"{url} broke off", details=[str(error)]) from error
-    except urllib3.exceptions.ReadTimeoutError as error:
-        raise DownloadError(f"{url} fell silent for {limits.silence:g} s") from error
+        raise CutOffError(f"{shown(url)} broke off", details=[str(error)]) from None
+    except urllib3.exceptions.ReadTimeoutError:
+        raise DownloadError(f"{shown(url)} sent nothing for {limits.silence:g} s") from None
     except urllib3.exceptions.HTTPError as error:
-        raise DownloadError(f"{url} cannot be fetched", details=[str(error)]) from error
+        raise DownloadError(f"{shown(url)} cannot be fetched: {_why(error)}") from None
 
 
-def _check_end(url: str, response: urllib3.BaseHTTPResponse) -> None:
-    """Refuse to be led from https to http: the digest would come over the same open line."""
-    final = response.geturl()
-    if url.startswith("https:") and final and final.startswith("http:"):
-        raise DownloadError(f"{url} leads to {final}, which is not encrypted")
+def _followed(
+    url: str, headers: dict[str, str], limits: Limits, stack: ExitStack
+) -> urllib3.BaseHTTPResponse:
+    """Return the answer behind all redirects. Each has a look: one over http could be forged.
+
+    An address with several hosts' addresses behind it, of which some do not answer, costs
+    `limits.connect` for each of those.
+    """
+    following = url
+    for _ in range(_REDIRECTS + 1):
+        parts = _parts(following)
+        response = stack.enter_context(_pool(parts)).request(
+            "GET",
+            _without_login(parts),
+            headers={**headers, **_login("Authorization", parts)},
+            preload_content=False,
+            redirect=False,
+            retries=False,
+            timeout=urllib3.Timeout(connect=limits.connect, read=limits.silence),
+        )
+        stack.enter_context(response)  # closed also when it was not read to its end
+        location = response.get_redirect_location()
+        if not location:
+            return response
+        last, following = following, urljoin(following, location)
+        if last.startswith("https:") and not following.startswith("https:"):
+            raise DownloadError(
+                f"{shown(last)} leads to {shown(following)}, which is not encrypted"
+            )
+    raise DownloadError(f"{shown(url)} cannot be fetched: more than {_REDIRECTS} redirects")
+
+
+def _why(error: urllib3.exceptions.HTTPError) -> str:
+    """Say in plain words why nothing came."""
+    if isinstance(error, urllib3.exceptions.ProxyError):
+        cause = error.original_error
+        if isinstance(cause, urllib3.exceptions.HTTPError):
+            return f"the proxy fails: {_why(cause)}"
+        return f"the proxy fails: {cause}"
+    if isinstance(error, urllib3.exceptions.NameResolutionError):
+        return "its name cannot be resolved"
+    if isinstance(error.__cause__, OSError) and error.__cause__.strerror:
+        return error.__cause__.strerror
+    return "no answer" if isinstance(error, urllib3.exceptions.TimeoutError) else str(error)
 
 
 def _check_status(url: str, response: urllib3.BaseHTTPResponse) -> None:
     if response.status in (404, 410):
-        raise DownloadError(f"{url} does not exist (HTTP {response.status})")
+        raise DownloadError(f"{shown(url)} does not exist (HTTP {response.status})")
     if response.status not in (200, 206):
-        raise DownloadError(f"{url} was answered with HTTP {response.status}")
+        raise DownloadError(f"{shown(url)} was answered with HTTP {response.status}")
     if "html" in response.headers.get("Content-Type", ""):
         raise _web_page(url)
 
 
 def _web_page(url: str) -> DownloadError:
     return DownloadError(
-        f"a web page came instead of {url}",
+        f"a web page came instead of {shown(url)}",
         hint="is there a login page or a proxy in between?",
     )
 
@@ -189,7 +197,7 @@ def text(url: str, limits: Limits) -> str:
     return body.decode("utf-8", errors="replace")
 
 
-def file(url: str, to: Path, sha256: str, tick: Ticker, limits: Limits) -> None:
+def file(url: str, to: Path, sha256: str, listener: Listener, limits: Limits) -> None:
     """Fetch a file and put it at `to` once its SHA-256 (hex) is right; it is on the disk then.
 
     What came before a break lies beside it as `.part` and is gone on from, by this call or a later
@@ -203,7 +211,7 @@ def file(url: str, to: Path, sha256: str, tick: Ticker, limits: Limits) -> None:
     breaks = 0
     while not _is(part, sha256):
         try:
-            continued = _receive(url, part, tick, limits)
+            continued = _receive(url, part, listener, limits)
         except CutOffError:
             breaks += 1
             if breaks > _BREAKS:
@@ -227,7 +235,7 @@ def _discard_if_wrong(url: str, part: Path, sha256: str, *, continued: bool) -> 
     part.unlink()
     if not continued:
         raise DigestError(
-            f"{url} has a wrong SHA-256 and was thrown away",
+            f"{shown(url)} has a wrong SHA-256 and was thrown away",
             details=[f"expected {sha256}", f"found    {found}"],
             hint="do not use what that server gives until it is known why",
         )
@@ -239,26 +247,26 @@ def _settle(part: Path, to: Path) -> None:
     part.replace(to)
 
 
-def _receive(url: str, part: Path, tick: Ticker, limits: Limits) -> bool:
+def _receive(url: str, part: Path, listener: Listener, limits: Limits) -> bool:
     """Write what comes behind what `part` holds; say whether the server went on from there."""
     start = part.stat().st_size if part.exists() else 0
     with _get(url, limits, start=start) as response:
         if response.status == 416:  # longer than the file is: not its beginning
             part.unlink()
-            raise CutOffError(f"{url} has fewer bytes than were here already")
+            raise CutOffError(f"{shown(url)} has fewer bytes than were here already")
         _check_status(url, response)
         continued = bool(start) and _goes_on(response, start)
         done = start if continued else 0
         total = done + length if (length := response.length_remaining) else 0
         if total > limits.size:
-            raise DownloadError(f"{url} has {total} bytes, too many to be the file")
+            raise DownloadError(f"{shown(url)} has {total} bytes, too many to be the file")
         with part.open("ab" if continued else "wb") as out:
             for chunk in _bounded(url, response, limits.size - done, limits):
                 if not done and chunk.lstrip().startswith(b"<"):
                     raise _web_page(url)
                 out.write(chunk)
                 done += len(chunk)
-                tick(_progress(part.stem, done, total))
+                listener.progress(_progress(part.stem, done, total))
     return continued
 
 
@@ -267,9 +275,9 @@ def _goes_on(response: urllib3.BaseHTTPResponse, start: int) -> bool:
     return response.status == 206 and response.headers.get("Content-Range", "").startswith(expected)
 
 
-def _progress(name: str, done: int, total: int) -> str:
-    of = f" of {total / 1e6:.0f}" if total else ""
-    return f"downloading {name}: {done / 1e6:.0f}{of} MB"
+def _progress(name: str, done: int, total: int) -> Progress:
+    megabytes = round(total / 1e6) if total else None
+    return Progress(f"downloading {name}", round(done / 1e6), megabytes, "MB")
 
 
 def _bounded(
@@ -282,9 +290,9 @@ def _bounded(
         came += len(chunk)
         in_window += len(chunk)
         if came > most:
-            raise EndlessError(f"{url} does not end: more than {most} bytes came")
+            raise EndlessError(f"{shown(url)} does not end: more than {most} bytes came")
         if (passed := time.monotonic() - since) >= limits.window:
             if in_window < limits.rate * passed:
-                raise DownloadError(f"{url} drips: {in_window / passed:.0f} bytes a second")
+                raise DownloadError(f"{shown(url)} drips: {in_window / passed:.0f} bytes a second")
             since, in_window = time.monotonic(), 0
         yield chunk

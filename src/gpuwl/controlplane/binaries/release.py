@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwl.controlplane.binaries import cache, cachewriter, download
-from gpuwl.controlplane.binaries.cachewriter import Say, Ticker
 from gpuwl.controlplane.binaries.download import DownloadError, Limits
 from gpuwl.system import folders
+from gpuwl.system.progress import Listener, Progress
 
 _KUBERNETES = ("GPUWL_KUBERNETES_MIRROR", "https://dl.k8s.io")
 _ETCD = ("GPUWL_ETCD_MIRROR", "https://github.com/etcd-io/etcd/releases/download")
@@ -52,24 +52,22 @@ def etcd_version(kubernetes: str) -> str:
     return _ETCD_OF_MINOR[known]
 
 
-def fetch(version: str, into: Path, say: Say) -> None:
+def fetch(version: str, into: Path, listener: Listener) -> None:
     """Download the three binaries into a folder. Only for the holder of the cache's lock.
 
-    Hosts and digests come first, so that what cannot work ends at once and not after 200 MB.
+    Digests come first, so that what cannot work ends at once and not after 200 MB.
     Raises DownloadError, of which DigestError for a file that is not the released one.
     """
     limits = Limits()
     platform = cache.platform()
     if not platform.startswith("linux-"):
         raise DownloadError(f"there are official builds for Linux only, not for {platform}")
-    say("asking the official download")
-    download.check_reachable([_base(_KUBERNETES), _base(_ETCD)], limits)
+    listener.progress(Progress("asking the official download"))
     wanted = [*_kubernetes(version, platform, limits), _etcd(version, platform, limits)]
     kept = cachewriter.scratch() / "downloads" / f"{version}-{platform}"
     folders.make(kept)
-    tick = Ticker(say)
     for one in wanted:
-        download.file(one.url, kept / one.name, one.sha256, tick, limits)
+        download.file(one.url, kept / one.name, one.sha256, listener, limits)
     _extract_etcd(kept / wanted[-1].name, into / "etcd")
     for one in wanted[:-1]:
         (kept / one.name).replace(into / one.name)
@@ -88,7 +86,7 @@ def _kubernetes(version: str, platform: str, limits: Limits) -> list[Wanted]:
         url = f"{folder}/{name}"
         spoken = download.text(f"{url}.sha256", limits).split()
         if not spoken or not _is_digest(spoken[0]):
-            raise DownloadError(f"{url}.sha256 holds no SHA-256")
+            raise DownloadError(f"{download.shown(url)}.sha256 holds no SHA-256")
         wanted.append(Wanted(url, spoken[0].lower(), name))
     return wanted
 
@@ -101,7 +99,7 @@ def _etcd(version: str, platform: str, limits: Limits) -> Wanted:
         digest, _, name = line.partition(" ")
         if name.lstrip(" *") == archive and _is_digest(digest):
             return Wanted(f"{folder}/{archive}", digest.lower(), archive)
-    raise DownloadError(f"{folder}/SHA256SUMS has no line for {archive}")
+    raise DownloadError(f"{download.shown(folder)}/SHA256SUMS has no line for {archive}")
 
 
 def _is_digest(text: str) -> bool:
