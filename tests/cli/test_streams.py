@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import Run
+from tests.conftest import Run, program
 from tests.lab import expected
 
 from gpuwl import __version__
@@ -40,8 +40,12 @@ def test_off_a_terminal_each_step_is_one_plain_line(gpuwl: Run, cluster: Cluster
     assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["target"]
 
 
-def test_names_in_brackets_are_no_markup(gpuwl: Run, cluster: Cluster) -> None:
-    assert "nvidia.com/gpu" in gpuwl("step", "4").stderr
+def test_names_in_brackets_are_no_markup(tmp_path: Path) -> None:
+    """On a terminal, where rich would take [red] for a colour and [/] for the end of one."""
+    root = str(tmp_path / "[red]" / "[")
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "500"}
+    shown = on_terminal(pty.openpty(), ["steps", "--root", root], environment)
+    assert f"Files below {root}\r\n" in shown
 
 
 def test_quiet_prints_the_steps_alone(gpuwl: Run, cluster: Cluster) -> None:
@@ -298,3 +302,13 @@ def on_terminal(
             break
     assert child.wait(60) == 0, shown
     return shown.decode()
+
+
+def test_a_step_that_needs_others_starts_no_control_plane(tmp_path: Path) -> None:
+    gpuwl = program("gpuwl", XDG_STATE_HOME=str(tmp_path), HOME=str(tmp_path))
+    done = gpuwl("step", "7", "--local", "--root", str(tmp_path / "root"))
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: step 7 cannot run yet: earlier steps are missing\n")
+    assert f"hint: gpuwl run --from 1 --to 3 --root {tmp_path}/root --local\n" in done.stderr
+    assert not (tmp_path / "root").exists()
+    assert list(tmp_path.iterdir()) == []

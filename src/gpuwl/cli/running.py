@@ -26,6 +26,8 @@ def run_steps(app: App, span: Span, *, rm: bool) -> None:
     from gpuwl.target import target
 
     choice = target.choose(app.settings)
+    if choice.local:
+        _would_start(app, span)
     artifacts = Artifacts(app.settings.root)
     artifacts.check()
     with (
@@ -38,6 +40,17 @@ def run_steps(app: App, span: Span, *, rm: bool) -> None:
         _consider(app, connection, journal, span)
         _run_on(app, connection, journal, artifacts, span)
         _tell(app, connection, artifacts, span, rm=rm)
+
+
+def _would_start(app: App, span: Span) -> None:
+    """Raise SetupError where a control plane would be started for steps that cannot run on it."""
+    from gpuwl.cli import localplane
+    from gpuwl.controlplane import plane
+    from gpuwl.lab import runner
+    from gpuwl.steps import STEPS
+
+    if not plane.is_up(localplane.name_of(app)):
+        runner.from_nothing(runner.choose(STEPS, *span))
 
 
 @contextlib.contextmanager

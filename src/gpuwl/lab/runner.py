@@ -75,6 +75,14 @@ class Runner:
             raise RuntimeError(f"step {step.number} did not write {', '.join(missing)}")
 
 
+def from_nothing(steps: Sequence[Step]) -> None:
+    """Raise SetupError where steps need earlier ones: on a new control plane nothing of them is."""
+    first = steps[0].number
+    missing = {r.what: r for s in steps for r in s.requires if r.provided_by < first}
+    if missing:
+        raise _not_yet(steps, missing.values())
+
+
 def choose(steps: Sequence[Step], first: int, last: int) -> list[Step]:
     """Return the steps from number `first` to `last`, both included."""
     return [step for step in steps if first <= step.number <= last]
