@@ -137,7 +137,6 @@ BLANKS = " \t\r\n"  # white space between JSON tokens (RFC 8259, section 2)
 QUANTITY_SUFFIXES = frozenset(["", *"numkMGTPE", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
 
 CHUNK = 64 * 1024  # bytes: pieces that stay in the cache and below malloc's threshold for mmap
-DEEPEST = 10_000  # levels; Go's encoding/json, which Kubernetes reads with, refuses more
 # A JSON token that is not a string and still broken off is shorter: -Infinity, \ud83d\ude00.
 LONGEST_TOKEN = 12
 LISTED = 12  # names that one reason shows
@@ -146,7 +145,16 @@ MAKE_IT = "make it with: kubectl get nodes -o json > nodes.json"
 
 
 class NotNodesError(Exception):
-    """The input is not a dump of nodes; the text says what was found and what to do."""
+    """The input is not a dump of nodes: what was found, and what to do."""
+
+    def __init__(self, what: str, todo: str = MAKE_IT) -> None:
+        super().__init__(f"{what}; {todo}")
+        self.what = what
+        self.todo = todo
+
+
+class ItemError(ValueError):
+    """An item is no node; the text says why."""
 
 
 class JsonError(ValueError):
@@ -267,7 +275,8 @@ def _sentence(text: str) -> str:
     return " ".join(shown(word) for word in text[:300].translate(blank).split(" ") if word)
 
 
-def _json_type(value: object) -> str:
+def json_type(value: object) -> str:
+    """Say what a JSON value is: "a list", "null"."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -407,7 +416,7 @@ class Verdict:
         self.rules = rules
         self.status = status
         self.source = "allocatable" if status.get("allocatable") is not None else "capacity"
-        amounts = _mapping(status, self.source)
+        amounts = mapping(status, self.source)
         names = sorted(name for name in amounts if name.startswith(PREFIX))
         self.resources = [
             Resource(name, amounts[name], label, rules)
@@ -432,24 +441,34 @@ def agree(label: str, resources: Sequence[Resource]) -> bool:
 def judge(node: dict[str, object], rules: Rules = STRICT) -> Verdict | None:
     """Judge one Node as decoded from JSON; None: it does not carry the label.
 
-    Raises NotNodesError where the object has no name or a field is of the wrong type.
+    Raises ItemError where the object has no name or a field is of the wrong type.
     """
-    metadata = _mapping(node, "metadata")
-    name = metadata.get("name")
-    if not isinstance(name, str) or isinstance(name, Number) or not name:
-        raise NotNodesError("has no metadata.name")
-    label = _mapping(metadata, "labels").get(LABEL_KEY)
+    metadata = mapping(node, "metadata")
+    name = name_of(metadata)
+    label = mapping(metadata, "labels").get(LABEL_KEY)
     if label is None:
         return None
-    return Verdict(name, _plain(label), _mapping(node, "status"), rules)
+    return Verdict(name, _plain(label), mapping(node, "status"), rules)
 
 
-def _mapping(parent: dict[str, object], key: str) -> dict[str, object]:
+def name_of(metadata: dict[str, object]) -> str:
+    """Return an object's name; raises ItemError where it has none."""
+    name = metadata.get("name")
+    if not isinstance(name, str) or isinstance(name, Number) or not name:
+        raise ItemError("has no metadata.name")
+    return name
+
+
+def mapping(parent: dict[str, object], key: str) -> dict[str, object]:
+    """Return a field that holds an object, an empty one where it is null or absent.
+
+    Raises ItemError where it is something else.
+    """
     value = parent.get(key)
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise NotNodesError(f"has a field {key} that is {_json_type(value)} and not an object")
+        raise ItemError(f"has a field {key} that is {json_type(value)} and not an object")
     return value
 
 
@@ -513,8 +532,8 @@ def _cause_of_nothing(verdict: Verdict) -> str:
     amounts, capacity = (
         {name: quantity for name, quantity in found.items() if name.startswith(PREFIX)}
         for found in (
-            _mapping(verdict.status, verdict.source),
-            _mapping(verdict.status, "capacity"),
+            mapping(verdict.status, verdict.source),
+            mapping(verdict.status, "capacity"),
         )
     )
     counted = [name for name in amounts if not verdict.rules.ignores(name)]
@@ -674,89 +693,6 @@ def _skip_blanks(text: str, pos: int) -> int:
             return pos
 
 
-class DeepScan:
-    """What the C scanner does, without recursion: for values nested deeper than Python's stack.
-
-    Raises as the scanner does, and NotNodesError beyond DEEPEST levels.
-    """
-
-    def __init__(self, scan: Scan, text: str, pos: int) -> None:
-        self._scan = scan
-        self._text = text
-        self._pos = pos
-        self._open: list[dict[str, object] | list[object]] = []
-        self._keys: list[str] = []
-
-    def value(self) -> tuple[object, int]:
-        """Return the value and the position behind it."""
-        while True:
-            value = self._enter()
-            if value is self:
-                continue
-            value = self._leave(value)
-            if not self._open:
-                return value, self._pos
-
-    def _mark(self) -> str:
-        """Return the next character that is not white space; nothing at the end."""
-        self._pos = _skip_blanks(self._text, self._pos)
-        return self._text[self._pos : self._pos + 1]
-
-    def _enter(self) -> object:
-        """Return a value without members, or open one that has some and return `self`."""
-        mark = self._mark()
-        if mark not in ("{", "["):
-            value, self._pos = self._scan(self._text, self._pos)
-            return value
-        if len(self._open) == DEEPEST:
-            raise NotNodesError(
-                f"is nested deeper than {DEEPEST} levels, which no node is; {MAKE_IT}"
-            )
-        container: dict[str, object] | list[object] = {} if mark == "{" else []
-        self._pos += 1
-        if self._mark() == _closer(container):
-            self._pos += 1
-            return container
-        self._open.append(container)
-        self._step(container)
-        return self
-
-    def _step(self, container: object) -> None:
-        """Go to the next member's value; in an object, over its key."""
-        if isinstance(container, list):
-            return
-        if self._mark() != '"':
-            raise JsonError("Expecting property name enclosed in double quotes", self._pos)
-        key, self._pos = self._scan(self._text, self._pos)
-        self._keys.append(str(key))
-        if self._mark() != ":":
-            raise JsonError("Expecting ':' delimiter", self._pos)
-        self._pos += 1
-
-    def _leave(self, value: object) -> object:
-        """Put a finished value where it belongs, and what is finished by that, up to a comma."""
-        while self._open:
-            container = self._open[-1]
-            if isinstance(container, dict):
-                container[self._keys.pop()] = value
-            else:
-                container.append(value)
-            mark = self._mark()
-            if mark == ",":
-                self._pos += 1
-                self._step(container)
-                break
-            if mark != _closer(container):
-                raise JsonError("Expecting ',' delimiter", self._pos)
-            self._pos += 1
-            value = self._open.pop()
-        return value
-
-
-def _closer(container: object) -> str:
-    return "}" if isinstance(container, dict) else "]"
-
-
 class Source:
     """JSON text that is read in pieces: what was used is dropped, what is missing is read.
 
@@ -781,30 +717,29 @@ class Source:
     def _read(self, size: int) -> bytes:
         data = self._read_some(size)
         if data is None:  # not the end: whoever opened it has made it non-blocking
-            raise NotNodesError("does not wait for its data; pipe it: cat | check-config.sh -")
+            raise NotNodesError("does not wait for its data", "pipe it: cat | check-config.sh -")
         return data
 
     def _decode(self, data: bytes) -> str:
         try:
             return self._decoder.decode(data, not data)
         except UnicodeDecodeError as error:
-            raise NotNodesError(self._undecodable(error)) from None
+            raise self._undecodable(error) from None
 
-    def _undecodable(self, error: UnicodeDecodeError) -> str:
+    def _undecodable(self, error: UnicodeDecodeError) -> NotNodesError:
         at = self.size - len(error.object) + error.start
         if error.reason in ("unexpected end of data", "truncated data"):
             return self._cut_off()
         if self.encoding == "utf-8" and _is_binary(self.head):
-            return f"is binary data, not JSON text; {MAKE_IT}"
-        return (
-            f"is not valid {self.encoding.upper()}: byte {at + 1} is"
-            f" 0x{error.object[error.start]:02x}; save it as UTF-8, or {MAKE_IT}"
-        )
+            return NotNodesError("is binary data, not JSON text")
+        found = f"byte {at + 1} is 0x{error.object[error.start]:02x}"
+        what = f"is not valid {self.encoding.upper()}: {found}"
+        return NotNodesError(what, f"save it as UTF-8, or {MAKE_IT}")
 
-    def _cut_off(self) -> str:
-        return (
+    def _cut_off(self) -> NotNodesError:
+        return NotNodesError(
             f"is cut off: it ends at byte {self.size} in the middle of the JSON;"
-            f" half a dump is not judged, {MAKE_IT}"
+            " half a dump is not judged"
         )
 
     def _fill(self) -> None:
@@ -852,7 +787,7 @@ class Source:
         """Step over the next character, one of `expected`."""
         found = self.peek()
         if not found:
-            raise NotNodesError(self._cut_off())
+            raise self._cut_off()
         if found not in expected:
             wanted = " or ".join(f"'{character}'" for character in expected)
             raise self._malformed(f"Expecting {wanted}", self._pos)
@@ -896,7 +831,7 @@ class Source:
         if not self._may_go_on(problem, at):
             raise self._malformed(problem, at)
         if self._ended:
-            raise NotNodesError(self._cut_off())
+            raise self._cut_off()
         self._fill()
 
     def _scan_value(self) -> tuple[object, int]:
@@ -907,8 +842,6 @@ class Source:
             import json.decoder  # noqa: F401
 
             return self._scan(self.text, self._pos)
-        except RecursionError:
-            return DeepScan(self._scan, self.text, self._pos).value()
 
     def _may_go_on(self, problem: str, at: int) -> bool:
         """Tell whether more text could mend a problem that the scanner met."""
@@ -926,11 +859,9 @@ class Source:
         )
 
     def _malformed(self, problem: str, pos: int) -> NotNodesError:
-        found = self.text[pos : pos + 20]
-        return NotNodesError(
-            f"is not JSON at {self.place(pos)}: {problem[0].lower()}{problem[1:].rstrip(': ')},"
-            f" found {shown(found)}; {MAKE_IT}"
-        )
+        words = problem[0].lower() + problem[1:].rstrip(": ")
+        found = shown(self.text[pos : pos + 20])
+        return NotNodesError(f"is not JSON at {self.place(pos)}: {words}, found {found}")
 
     def finish(self) -> None:
         """Read to the end, where nothing but white space may follow.
@@ -943,11 +874,11 @@ class Source:
         place = self.place(self._pos)
         if found in "{[":
             raise NotNodesError(
-                f"holds several JSON documents, the second at {place}; merge them:"
-                " jq -s '{items: map(.items // [.]) | add}' FILE > nodes.json"
+                f"holds several JSON documents, the second at {place}",
+                "make one of them: jq -s . FILE > nodes.json",
             )
         rest = _sentence(self.ahead(60))
-        raise NotNodesError(f"has text behind the JSON at {place}: {rest}; remove it")
+        raise NotNodesError(f"has text behind the JSON at {place}: {rest}", "remove it")
 
 
 def _encoding(head: bytes) -> tuple[str, int]:
@@ -974,103 +905,93 @@ def _encoding(head: bytes) -> tuple[str, int]:
     return ("utf-16-le" if zeros[:2] == (False, True) else "utf-8"), 0
 
 
-# --- From a document to verdicts --------------------------------------------------------------
+# --- From a document to its items -------------------------------------------------------------
+
+LISTS = ("List", "NodeList")
+_STREAMED = object()  # stands for `items` that were handed on one by one
 
 
-class Check:
-    """The verdicts on one dump, built up while it is read.
-
-    Of a node that agrees nothing is kept but its number, unless `keep` asks for its record.
-    """
-
-    def __init__(self, rules: Rules, keep: Callable[[Verdict], str] | None = None) -> None:
-        self._rules = rules
-        self._keep = keep
-        self.start()
-
-    def start(self) -> None:
-        """Forget everything: a key `items` that occurs again replaces the one before."""
-        self.judged = 0
-        self.nodes = 0
-        self.others = 0
-        self.other_kind = ""
-        self.problem = ""
-        self.mismatches: list[str] = []
-        self.records: list[str] = []
+class Sink:
+    """What takes the items of a document. `place` is like `.items[2]`, empty for all of it."""
 
     def add(self, item: object, place: str) -> None:
-        """Judge one item; the first that cannot be a node is remembered as the problem."""
-        if self.problem:
-            return
-        try:
-            verdict = self._judge(item)
-        except NotNodesError as error:
-            self.problem = f"{place} {error}"
-            return
-        if verdict is None:
-            return
-        self.judged += 1
-        if verdict.reason:
-            self.mismatches.append(f"MISMATCH={shown(verdict.node)} {verdict.reason}\n")
-        if self._keep:
-            self.records.append(self._keep(verdict))
+        """Take one item, whatever JSON it is; where its list tells its kind, it has that kind."""
+        raise NotImplementedError
 
-    def _judge(self, item: object) -> Verdict | None:
-        if not isinstance(item, dict):
-            raise NotNodesError(f"is {_json_type(item)} and not a node")
-        kind = _kind(item)
-        if kind not in ("", "Node") or _is_of_a_group(item):
-            self.others += 1
-            self.other_kind = self.other_kind or kind
-            return None
-        self.nodes += 1
-        return judge(item, self._rules)
+    def begin(self) -> None:
+        """Begin a list; lists may lie in lists."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """End the list and forget its items: `items` occurs again, or its object is no list."""
+        raise NotImplementedError
+
+    def end(self, kind: str, place: str) -> None:
+        """End the list; its kind may be known only now, as kubectl writes it last."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Say what is wrong with the whole, by NotNodesError."""
+        raise NotImplementedError
 
 
-def _kind(item: dict[str, object]) -> str:
-    kind = item.get("kind")
-    if kind is None:
-        return ""
-    if not isinstance(kind, str) or isinstance(kind, Number):
-        raise NotNodesError(f"has a kind that is {_json_type(kind)}")
-    return kind
+def read_document(source: Source, sink: Sink) -> None:
+    """Hand on what a document holds: the items of a list or of a list of lists, or one object.
 
-
-def _is_of_a_group(item: dict[str, object]) -> bool:
-    """Tell whether it is of a named API group; Kubernetes' Node is of the core group."""
-    version = item.get("apiVersion")
-    return isinstance(version, str) and "/" in version
-
-
-_STREAMED = object()  # stands for `items` that went to the check one by one
-
-
-def read_document(source: Source, check: Check) -> None:
-    """Read a whole document and judge its nodes.
-
-    Raises NotNodesError where it is not a dump of nodes.
+    Raises NotNodesError where it is none of these, or not whole.
     """
     first = source.peek()
-    if first != "{":
+    if first == "[" and source.ahead(CHUNK)[1:].lstrip(BLANKS)[:1] not in "{[]":
         _refuse(source, first)
-    source.take("{")
-    fields: dict[str, object] = {}
-    if source.peek() == "}":
-        source.take("}")
-    else:
-        for key in _keys(source):
-            if key == "items" and source.peek() == "[":
-                check.start()
-                _read_items(source, check)
-                fields[key] = _STREAMED
-            else:
-                fields[key] = source.value()
+    if first not in ("{", "["):
+        _refuse(source, first)
+    try:
+        _read(source, sink, "")
+    except RecursionError:
+        raise NotNodesError("is nested deeper than Python reads; no node is that deep") from None
     source.finish()
-    _conclude(fields, check)
+    sink.finish()
+
+
+def _read(source: Source, sink: Sink, place: str) -> None:
+    """Read what may be a list as large as the file: piece by piece."""
+    first = source.peek()
+    if first == "[":
+        for number in _members(source):
+            _read(source, sink, f"{place}[{number}]")
+    elif first == "{":
+        _read_object(source, sink, place)
+    else:
+        sink.add(source.value(), place)
+
+
+def _read_object(source: Source, sink: Sink, place: str) -> None:
+    fields: dict[str, object] = {}
+    for key in _keys(source):
+        if fields.get(key) is _STREAMED:
+            sink.forget()
+        if key == "items" and source.peek() == "[":
+            sink.begin()
+            for number in _members(source):
+                _hand_on(source.value(), fields, sink, f"{place}.items[{number}]")
+            fields[key] = _STREAMED
+        else:
+            fields[key] = source.value()
+    if fields.get("items") is not _STREAMED:
+        _hand_on(fields, {}, sink, place)
+    elif _is_list(fields):
+        _end_list(fields, sink, place)
+    else:
+        sink.forget()
+        sink.add(fields, place)
 
 
 def _keys(source: Source) -> Iterator[str]:
-    """Step from key to key of the top object; the caller reads each value."""
+    """Step from key to key of an object; the caller reads each value."""
+    source.take("{")
+    if source.peek() == "}":
+        source.take("}")
+        return
     mark = ","
     while mark == ",":
         if source.peek() != '"':
@@ -1081,56 +1002,196 @@ def _keys(source: Source) -> Iterator[str]:
         mark = source.take(",}")
 
 
-def _read_items(source: Source, check: Check) -> None:
+def _members(source: Source) -> Iterator[int]:
+    """Step from member to member of a list; the caller reads each."""
     source.take("[")
     if source.peek() == "]":
         source.take("]")
         return
     number, mark = 0, ","
     while mark == ",":
-        check.add(source.value(), f"its item .items[{number}]")
+        yield number
         number += 1
         mark = source.take(",]")
 
 
-def _conclude(fields: dict[str, object], check: Check) -> None:
-    """Say what the document was, once all of it is known: `kind` may come last."""
-    try:
-        kind = _kind(fields)
-    except NotNodesError as error:
-        raise NotNodesError(f"{error}, not nodes; {MAKE_IT}") from None
-    if kind == "Node" and not _is_of_a_group(fields):
-        check.start()
-        check.add(fields, "it")
-    elif kind in ("", "List", "NodeList") and "items" in fields:
-        _conclude_list(fields["items"], kind, check)
+def _hand_on(item: object, owner: dict[str, object], sink: Sink, place: str) -> None:
+    """Hand on an item of the list `owner`, or what is in it where it is a list itself."""
+    if isinstance(item, list):
+        for number, one in enumerate(item):
+            _hand_on(one, {}, sink, f"{place}[{number}]")
+    elif not isinstance(item, dict):
+        sink.add(item, place)
+    elif _is_list(item):
+        sink.begin()
+        for number, one in enumerate(_items(item, place)):
+            _hand_on(one, item, sink, f"{place}.items[{number}]")
+        _end_list(item, sink, place)
     else:
-        raise NotNodesError(_other_document(fields, kind))
-    if check.problem:
-        raise NotNodesError(f"is no dump of nodes: {check.problem}; {MAKE_IT}")
+        if not item.get("kind"):
+            _inherit(item, owner)
+        _refuse_object(item, place)
+        sink.add(item, place)
 
 
-def _conclude_list(items: object, kind: str, check: Check) -> None:
-    if items is None and kind:
-        check.start()  # an empty list, as Go writes one that was never filled
-    elif items is not _STREAMED:
-        raise NotNodesError(f"has items that are {_json_type(items)} and not a list; {MAKE_IT}")
-    elif check.others and not check.nodes and not check.problem:
-        other = shown(check.other_kind) or "Node of another API group"
-        raise NotNodesError(f"is a list without nodes: {check.others} of kind {other}; {MAKE_IT}")
+def _inherit(item: dict[str, object], owner: dict[str, object]) -> None:
+    """Give an item of the raw API, which has no kind, that of its list: a Pod of a PodList."""
+    kind = owner.get("kind")
+    if isinstance(kind, str) and kind.endswith("List") and kind != "List":
+        item["kind"] = kind[: -len("List")]
+        item.setdefault("apiVersion", owner.get("apiVersion"))
 
 
-def _other_document(fields: dict[str, object], kind: str) -> str:
-    if kind == "Status":
-        message = fields.get("message")
+def _is_list(fields: dict[str, object]) -> bool:
+    """Tell whether an object is a list of others; such a one has no name."""
+    kind = fields.get("kind") or ""
+    if kind in LISTS:
+        return True
+    if "items" not in fields or not isinstance(kind, str) or (kind and not kind.endswith("List")):
+        return False
+    metadata = fields.get("metadata")
+    return not (isinstance(metadata, dict) and metadata.get("name"))
+
+
+def _items(fields: dict[str, object], place: str) -> list[object]:
+    items = fields.get("items")
+    kind = fields.get("kind")
+    if isinstance(items, list):
+        return items
+    if items is None and "items" in fields and kind:
+        return []  # as Go writes a list that was never filled
+    if "items" not in fields:
+        raise NotNodesError(within(place, f"is a {kind} without items"))
+    raise NotNodesError(within(place, f"has items that are {json_type(items)} and not a list"))
+
+
+def _end_list(fields: dict[str, object], sink: Sink, place: str) -> None:
+    metadata = fields.get("metadata")
+    if isinstance(metadata, dict):
+        remaining = metadata.get("remainingItemCount")
+        if metadata.get("continue") or is_present(remaining) is not False:
+            number = shown(_plain(remaining)) if remaining is not None else "an unknown number of"
+            text = f"is one page of a longer list: {number} more items are missing"
+            raise NotNodesError(within(place, text), MAKE_IT.replace("make it", "get all"))
+    sink.end(str(fields.get("kind") or ""), place)
+
+
+def _refuse_object(item: dict[str, object], place: str) -> None:
+    """Refuse what is no item of any list."""
+    if item.get("kind") == "Status" and not is_of_a_group(item):
+        message = item.get("message")
         words = f": {_sentence(message)}" if isinstance(message, str) and message else ""
-        return f"is a Status object, the API server's answer to a failed request{words}; {MAKE_IT}"
-    if kind in ("List", "NodeList"):
-        return f"is a {kind} without items; {MAKE_IT}"
-    if kind:
-        article = "an" if kind[0] in "AEIOU" else "a"
-        return f"is {article} {shown(kind)} object, not nodes; {MAKE_IT}"
-    return f"is a JSON object without kind and without items, not nodes; {MAKE_IT}"
+        text = f"is a Status object, the API server's answer to a failed request{words}"
+        raise NotNodesError(within(place, text))
+    if not place and not item.get("kind"):
+        raise NotNodesError("is a JSON object without kind and without items, not nodes")
+
+
+def within(place: str, problem: str) -> str:
+    """Return a problem of what stands at a place, as one of the whole."""
+    return f"has an item {place} that {problem}" if place else problem
+
+
+def is_of_a_group(item: dict[str, object]) -> bool:
+    """Tell whether it is of a named API group; Kubernetes' Node is of the core group."""
+    version = item.get("apiVersion")
+    return isinstance(version, str) and "/" in version
+
+
+# --- From items to verdicts -------------------------------------------------------------------
+
+
+class Check(Sink):
+    """The verdicts on one dump, built up while it is read.
+
+    Of a node that agrees nothing is kept but its number, unless `keep` asks for its record.
+    """
+
+    def __init__(self, rules: Rules, keep: Callable[[Verdict], str] | None = None) -> None:
+        self._rules = rules
+        self._keep = keep
+        self.judged = 0
+        self.nodes = 0
+        self.others = 0
+        self.other = ("", "")  # kind and place of the first item that is no node
+        self.problem = ""
+        self.mismatches: list[str] = []
+        self.records: list[str] = []
+        self._before: list[tuple[dict[str, object], int, int]] = []
+
+    def begin(self) -> None:
+        """Note what was found so far."""
+        self._before.append((dict(self.__dict__), len(self.mismatches), len(self.records)))
+
+    def forget(self) -> None:
+        """Go back to what was found when the list began."""
+        found, mismatches, records = self._before.pop()
+        self.__dict__.update(found)
+        del self.mismatches[mismatches:], self.records[records:]
+
+    def add(self, item: object, place: str) -> None:
+        """Judge one item; the first that cannot be a node is remembered as the problem."""
+        if self.problem:
+            return
+        try:
+            verdict = self._judge(item, place)
+        except ItemError as error:
+            self.problem = within(place, str(error))
+            return
+        if verdict is None:
+            return
+        self.judged += 1
+        if verdict.reason:
+            self.mismatches.append(f"MISMATCH={shown(verdict.node)} {verdict.reason}\n")
+        if self._keep:
+            self.records.append(self._keep(verdict))
+
+    def _judge(self, item: object, place: str) -> Verdict | None:
+        if not isinstance(item, dict):
+            raise ItemError(f"is {json_type(item)} and not a node")
+        kind = kind_of_object(item)
+        if kind not in ("", "Node") or is_of_a_group(item):
+            self._pass_over(kind, place)
+            return None
+        self.nodes += 1
+        return judge(item, self._rules)
+
+    def _pass_over(self, kind: str, place: str) -> None:
+        self.other = self.other if self.others else (kind, place)
+        self.others += 1
+
+    def end(self, kind: str, place: str) -> None:
+        """Forget the items of what was no list of nodes."""
+        if kind and kind not in LISTS:
+            self.forget()
+            self._pass_over(kind, place)
+        else:
+            self._before.pop()
+
+    def finish(self) -> None:
+        """Refuse what holds an item that is no node, or other kinds alone."""
+        if self.problem:
+            raise NotNodesError(self.problem)
+        if self.nodes or not self.others:
+            return
+        kind, place = self.other
+        name = shown(kind) or "Node of another API group"
+        if place:
+            raise NotNodesError(f"is a list without nodes: {self.others} of kind {name}")
+        raise NotNodesError(f"is {'an' if name[0] in 'AEIOU' else 'a'} {name} object, not nodes")
+
+
+def kind_of_object(item: dict[str, object]) -> str:
+    """Return the kind of a Kubernetes object, empty where it has none.
+
+    Raises ItemError where that is no text.
+    """
+    kind = item.get("kind")
+    if kind is None:
+        return ""
+    if not isinstance(kind, str) or isinstance(kind, Number):
+        raise ItemError(f"has a kind that is {json_type(kind)}")
+    return kind
 
 
 # --- What else people hand over ---------------------------------------------------------------
@@ -1156,21 +1217,21 @@ COMPLAINTS = ("error:", "Error", "Unable to connect", "The connection to the ser
 def _refuse_magic(head: bytes) -> None:
     for magic, what, todo in MAGIC:
         if head.startswith(magic):
-            raise NotNodesError(f"is {what}; {todo}")
+            raise NotNodesError(f"is {what}", todo)
 
 
 def _refuse(source: Source, first: str) -> NoReturn:
     """Say what a file is that does not begin as a JSON object does."""
     if not first:
         what = "is empty" if source.size == 0 else "holds nothing but white space"
-        raise NotNodesError(f"{what}; {MAKE_IT}")
+        raise NotNodesError(what)
     text = source.ahead(65536)
     if _is_binary(text[:1024].encode("utf-8", "replace")):
-        raise NotNodesError(f"is binary data, not JSON text; {MAKE_IT}")
+        raise NotNodesError("is binary data, not JSON text")
     if first in '["-tfn' + DIGITS:
         _refuse_json(source, text)
     _refuse_text(text)
-    raise NotNodesError(f"is not JSON; it begins with: {_first_line(text)}; {MAKE_IT}")
+    raise NotNodesError(f"is not JSON; it begins with: {_first_line(text)}")
 
 
 def _refuse_json(source: Source, text: str) -> None:
@@ -1183,28 +1244,25 @@ def _refuse_json(source: Source, text: str) -> None:
         if text[0] in '["':
             raise
         return
-    if isinstance(value, list):
-        raise NotNodesError(
-            "is a bare JSON list, not a List object; wrap it: jq '{items: .}' FILE > nodes.json"
-        )
-    raise NotNodesError(f"is JSON, but {_json_type(value)} and not nodes; {MAKE_IT}")
+    raise NotNodesError(f"is JSON, but {json_type(value)} and not nodes")
 
 
 def _refuse_text(text: str) -> None:
     """Refuse text of a known look."""
     for starts, what in BEGINNINGS:
         if text.startswith(starts):
-            raise NotNodesError(f"{what}; {MAKE_IT}")
+            raise NotNodesError(what)
     lines = text.split("\n")
     before = next((n for n, line in enumerate(lines) if line.startswith("{")), 0)
     if before:
+        lines_before = f"{before} line{'s' if before > 1 else ''} before the JSON"
         raise NotNodesError(
-            f"has {before} line{'s' if before > 1 else ''} before the JSON, the first:"
-            f" {_first_line(text)}; remove what is not JSON, or keep stderr apart:"
-            " kubectl get nodes -o json 2>errors.txt >nodes.json"
+            f"has {lines_before}, the first: {_first_line(text)}",
+            "remove what is not JSON, or keep stderr apart:"
+            " kubectl get nodes -o json 2>errors.txt >nodes.json",
         )
     if text.startswith(COMPLAINTS):
-        raise NotNodesError(f"is an error message, not JSON: {_first_line(text)}; {MAKE_IT}")
+        raise NotNodesError(f"is an error message, not JSON: {_first_line(text)}")
 
 
 def _first_line(text: str) -> str:
@@ -1379,7 +1437,7 @@ def _read_path(path: str, check: Check) -> None:
         with open(path, "rb") as file:
             read_document(Source(file.read), check)
     elif sys.stdin is None:
-        raise NotNodesError(f"is closed; {MAKE_IT}")
+        raise NotNodesError("is closed")
     else:
         read_document(Source(sys.stdin.buffer.read), check)
 

@@ -75,8 +75,11 @@ def encoded(document: Json) -> bytes:
         (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\x03\0\xff", "binary"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x03", "binary"),
         (dump(GOOD | {"x": "caf@"}).replace(b"@", b"\xe9"), "is not valid UTF-8"),
-        (b"[]", "bare JSON list"),
-        (b"[" + encoded(BAD) + b"]", "jq '{items: .}'"),
+        (b"[1]", "is JSON, but a list and not nodes"),
+        (b"[{}, 1]", "has an item [0] that has no metadata.name"),
+        (encoded([BAD, {"kind": "Status", "message": FORBIDDEN}]), "item [1] that is a Status"),
+        (encoded([{"kind": "Pod"}]), "is a list without nodes: 1 of kind Pod"),
+        (encoded([BAD, {"kind": "List"}]), "has an item [1] that is a List without items"),
         (b'"nodes"', "a string and not nodes"),
         (b"12", "a number and not nodes"),
         (b"true", "true or false and not nodes"),
@@ -89,7 +92,7 @@ def encoded(document: Json) -> bytes:
         (encoded({"items": [BAD], "kind": "PodList"}), "is a PodList object"),
         (encoded({"items": [{}], "kind": "PodList"}), "is a PodList object"),
         (encoded({"kind": "Pod"}), "is a Pod object"),
-        (encoded({"kind": 5, "items": []}), "kind that is a number, not nodes; make it with"),
+        (encoded({"kind": 5, "items": []}), "kind that is a number; make it with"),
         (encoded({"kind": ["List"], "items": []}), "kind that is a list"),
         (encoded({"kind": "Node", "apiVersion": "longhorn.io/v1"}), "is a Node object"),
         (dump({"kind": "Pod"}, {"kind": "NodeClaim"}), "without nodes: 2 of kind Pod"),
@@ -185,28 +188,27 @@ def test_cut_off_within_a_character(encoding: str) -> None:
         (BAD | {"kind": 7}, "has a kind that is a number"),
         (BAD | {"kind": {}}, "has a kind that is an object"),
         (None, "is null and not a node"),
-        ([], "is a list and not a node"),
         (5, "is a number and not a node"),
         ("n", "is a string and not a node"),
         (False, "is true or false and not a node"),
     ],
 )
 def test_what_is_no_node_is_named_with_its_place(item: Json, words: str) -> None:
-    assert_refused(dump(BAD, GOOD, item, BAD, {}), f"its item .items[2] {words}")
+    assert_refused(dump(BAD, GOOD, item, BAD, {}), f"has an item .items[2] that {words}")
 
 
 def test_a_single_node_without_a_name() -> None:
-    assert_refused(encoded(GOOD | {"metadata": {}}), "it has no metadata.name")
+    assert_refused(encoded(GOOD | {"metadata": {}}), "standard input has no metadata.name")
 
 
-def test_nesting_without_end() -> None:
-    assert_refused(b'{"items":' + b"[" * 200_000, "nested deeper than 10000 levels")
-    assert_refused(b'{"a":' * 200_000, "nested deeper than 10000 levels")
-    assert_refused(b"[" * 5000, "cut off")
-    assert_refused(b'{"items":[{"a":' + b"[" * 5000 + b"}", "not JSON")
-    assert_refused(b'{"items":[' + b'{"a":' * 5000 + b"}", "not JSON")
-    assert_refused(b'{"items":[' + b'{"a":' * 5000 + b"1,]", "not JSON")
-    assert_refused(b'{"items":[' + b'{"a":' * 5000 + b'1,"b"]', "not JSON")
+@pytest.mark.parametrize("levels", [1100, 9000, 200_000])
+def test_nesting_deeper_than_any_node(levels: int) -> None:
+    words = "nested deeper than Python reads; no node is that deep"
+    assert_refused(b'{"items":' + b"[" * levels, words)
+    assert_refused(b'{"a":' * levels, words)
+    assert_refused(b"[" * levels, words)
+    assert_refused(b"[" * levels + b"]" * levels, words)
+    assert_refused(b'{"items":[' + b'{"a":' * levels + b"1" + b"}" * levels + b"]}", words)
 
 
 class TestFiles:

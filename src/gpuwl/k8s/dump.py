@@ -1,19 +1,25 @@
-"""The nodes of somebody's dump, as nodes that a local control plane can be started with.
+"""Dumps: what `kubectl get … -o json` prints. The one reader, and the one writer.
 
-Kept is what a scheduler decides by: name, labels, taints, unschedulable, capacity, allocatable,
-conditions. Dropped is what belongs to the machines or their owner: managed fields, annotations,
-images, addresses, ids.
+`stream` reads any dump, `read` takes the nodes of one for a local control plane, `kubectl_json` writes one.
 """
 
+import contextlib
+import gc
 import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from gpuwl.checker import Check, NotNodesError, Rules, Source, read_document
+from gpuwl import checker
+from gpuwl.checker import NotNodesError
 from gpuwl.errors import InputError
 from gpuwl.k8s.anonymise import anonymise as anonymised
 from gpuwl.k8s.anonymise import traces
-from gpuwl.k8s.objects import Object
+from gpuwl.k8s.objects import AMOUNTS, Object
+
+STANDARD_INPUT = 0
+MAKE_NODES = "kubectl get nodes -o json > nodes.json"
 
 _GO_ESCAPES = str.maketrans(
     {
@@ -31,47 +37,153 @@ SPEC = ("taints", "unschedulable")
 STATUS = ("capacity", "allocatable", "conditions")
 
 
+def stream(
+    source: Path | int,
+    take: Callable[[Object, str], None],
+    kinds: Collection[str] = (),
+    *,
+    make_it: str = MAKE_NODES,
+) -> Counter[str]:
+    """Hand each object of a dump to `take`, with its place (`.items[2]`; empty for the only one).
+
+    `source` is a path, or STANDARD_INPUT. `kinds` are the kinds wanted, like `Pod` or
+    `ResourceSlice.resource.k8s.io`, all if empty. Returns how many of each kind the dump holds, those
+    that were passed over too; an empty PodList is 0 of Pod. Memory stays flat: one object is held at a time, and `take` may stop it
+    all by raising.
+
+    Takes what the checker takes: a List, NodeList, PodList …, one object, a bare list of these, lists
+    in lists; UTF-8 with or without BOM, UTF-16. Each object has a `kind` (what the list says where it has
+    none itself, else Pod or Node by its shape) and a `metadata.name`; its `metadata`, labels,
+    annotations, `spec`, `status`, capacity and allocatable are objects, null or absent. Numbers come as
+    text, as they were written: `quantity` and `int` read them.
+
+    Raises InputError where the source cannot be read, is no such dump, not whole, or holds only
+    other kinds; `make_it` is the command that makes the right file. Objects before that place were
+    handed on already.
+    """
+    sink = _Objects(take, kinds)
+    name = "standard input" if source == STANDARD_INPUT else str(source)
+    try:
+        with open(source, "rb", closefd=source != STANDARD_INPUT) as file, _no_cycles():
+            _read(file, sink)
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror}", hint=make_it) from None
+    except NotNodesError as error:
+        hint = error.todo.replace(MAKE_NODES, make_it)
+        raise InputError(f"{name} {error.what}", hint=hint) from None
+    return sink.seen
+
+
+def _read(file: BinaryIO, sink: checker.Sink) -> None:
+    checker.read_document(checker.Source(file.read), sink)
+
+
+@contextlib.contextmanager
+def _no_cycles() -> Iterator[None]:
+    """Keep Python from looking for cycles in what JSON decodes to: a third of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+class _Objects(checker.Sink):
+    """Hands the objects of a dump to a function, once their shape is known to be right."""
+
+    def __init__(self, take: Callable[[Object, str], None], kinds: Collection[str]) -> None:
+        self._take = take
+        self._kinds = kinds
+        self._guessed: list[set[str]] = [
+            set()
+        ]  # of each open list, the kinds that shape alone tells
+        self.seen: Counter[str] = Counter()
+
+    def add(self, item: object, place: str) -> None:
+        """Hand on one object, if its kind is wanted."""
+        try:
+            self._hand_on(item, place)
+        except checker.ItemError as error:
+            raise NotNodesError(checker.within(place, str(error))) from None
+
+    def _hand_on(self, item: object, place: str) -> None:
+        if not isinstance(item, dict):
+            raise checker.ItemError(f"is {checker.json_type(item)} and not an object")
+        if not checker.kind_of_object(item):
+            item["kind"] = _kind_by_shape(item)
+            self._guessed[-1].add(item["kind"])
+        kind = full_kind(item)
+        self.seen[kind] += 1
+        if not self._kinds or kind in self._kinds:
+            _check_shape(item)
+            self._take(item, place)
+
+    def begin(self) -> None:
+        """Begin a list."""
+        self._guessed.append(set())
+
+    def forget(self) -> None:
+        """Refuse: what was handed on cannot be taken back."""
+        raise NotNodesError("has the key items twice, or in an object that is no list")
+
+    def end(self, kind: str, place: str) -> None:
+        """Refuse a list whose kind, behind the items, is not what the items looked like."""
+        guessed = self._guessed.pop()
+        if kind not in ("", "List") and guessed - {kind.removesuffix("List")}:
+            text = f"is a {kind} that says so only behind its items, which tell no kind themselves"
+            raise NotNodesError(checker.within(place, text))
+        if kind not in ("", "List"):
+            self.seen[kind.removesuffix("List")] += 0
+
+    def finish(self) -> None:
+        """Refuse a dump of other kinds alone."""
+        if self._kinds and self.seen and not any(kind in self.seen for kind in self._kinds):
+            found = ", ".join(checker.shown(kind) for kind, _ in self.seen.most_common(3))
+            raise NotNodesError(f"is a dump of {found}, not of {' or '.join(self._kinds)}")
+
+
+def full_kind(item: Object) -> str:
+    """Return the kind of an object, of a named API group as `ResourceSlice.resource.k8s.io`."""
+    group, slash, _ = str(item.get("apiVersion") or "").rpartition("/")
+    return f"{item['kind']}.{group}" if slash else str(item["kind"])
+
+
+def _kind_by_shape(item: Object) -> str:
+    spec = item.get("spec")
+    return "Pod" if isinstance(spec, dict) and "containers" in spec else "Node"
+
+
+def _check_shape(item: Object) -> None:
+    """Raise ItemError where an object has no name, or where an object belongs and is none."""
+    metadata, status = checker.mapping(item, "metadata"), checker.mapping(item, "status")
+    checker.name_of(metadata)
+    checker.mapping(item, "spec")
+    for holder, fields in ((metadata, ("labels", "annotations")), (status, AMOUNTS)):
+        for field in fields:
+            checker.mapping(holder, field)
+
+
 def read(path: Path, *, anonymise: bool) -> list[Object]:
     """Return the nodes of a dump, ready to be created; with other names if `anonymise`.
 
-    Takes what the checker takes: List, NodeList, one Node; UTF-8 with or without BOM, UTF-16. The
-    file is read as a stream, so its images and managed fields cost no memory. Raises InputError
-    where it cannot be read, holds no nodes, or one node twice.
+    Kept is what a scheduler decides by: name, labels, taints, unschedulable, capacity, allocatable,
+    conditions. Dropped is what belongs to the machines or their owner: managed fields, annotations,
+    images, addresses, ids. Raises InputError where the dump cannot be read, holds no nodes, or one twice.
     """
-    collector = _collect(path)
-    nodes = collector.found
+    nodes: list[Object] = []
+    left: list[set[str]] = []
+
+    def keep(node: Object, _place: str) -> None:
+        nodes.append(essence(node))
+        left.append(traces(node))
+
+    stream(path, keep, ["Node"])
     if not nodes:
-        raise InputError(f"{path} holds no node", hint="kubectl get nodes -o json > nodes.json")
+        raise InputError(f"{path} holds no node", hint=MAKE_NODES)
     _refuse_duplicates(path, nodes)
-    return anonymised(nodes, collector.traces) if anonymise else nodes
-
-
-class _Collector(Check):
-    """Collects the nodes that the checker's reader comes across."""
-
-    def start(self) -> None:
-        super().start()
-        self.found: list[Object] = []
-        self.traces: list[set[str]] = []
-
-    def add(self, item: object, place: str) -> None:
-        before = self.nodes
-        super().add(item, place)
-        if self.nodes > before and not self.problem and isinstance(item, dict):
-            self.found.append(essence(item))
-            self.traces.append(traces(item))
-
-
-def _collect(path: Path) -> _Collector:
-    collector = _Collector(Rules())
-    try:
-        with path.open("rb") as stream:
-            read_document(Source(stream.read), collector)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except NotNodesError as error:
-        raise InputError(f"{path} {error}") from None
-    return collector
+    return anonymised(nodes, left) if anonymise else nodes
 
 
 def _refuse_duplicates(path: Path, nodes: list[Object]) -> None:

@@ -149,7 +149,7 @@ def test_null_parts_and_other_kinds_are_passed_over(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b"kind: List\n", "YAML"),
         (b'{"kind": "Status", "message": "Unauthorized"}', "Status"),
-        (b'{"kind": "PodList", "items": []}', "PodList"),
+        (b'{"kind": "PodList", "items": []}', "is a dump of Pod, not of Node"),
         (b'{"kind": "List", "items": [{"kind": "Node"', "cut off"),
         (b'{"kind": "List", "items": []}', "holds no node"),
         (b'{"items": [{"metadata": {}}]}', "name"),
