@@ -201,7 +201,7 @@ def test_a_single_node_without_a_name() -> None:
     assert_refused(encoded(GOOD | {"metadata": {}}), "standard input has no metadata.name")
 
 
-@pytest.mark.parametrize("levels", [1100, 9000, 200_000])
+@pytest.mark.parametrize("levels", [20_000, 200_000])
 def test_nesting_deeper_than_any_node(levels: int) -> None:
     words = "nested deeper than Python reads; no node is that deep"
     assert_refused(b'{"items":' + b"[" * levels, words)

@@ -180,7 +180,7 @@ def test_every_interpreter_of_this_machine(python: Path, tmp_path: Path) -> None
         code, *lines = case.with_suffix(".expect").read_text().splitlines()
         result = run_script(case, env=env)
         assert (str(result.code), result.lines) == (code, lines), case
-    deep = GOOD.replace(b'"status":', b'"deep": ' + b"[" * 9000 + b"]" * 9000 + b', "status":')
+    deep = GOOD.replace(b'"status":', b'"deep": ' + b"[" * 99_999 + b"]" * 99_999 + b', "status":')
     result = run_script("-", data=deep, env=env)
     assert (result.code, result.out) == (2, "")
     assert "no node is that deep" in result.err

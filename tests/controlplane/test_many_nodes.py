@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.controlplane.support import assert_none_in
-from tests.controlplane.test_dump_nodes import a_node, written
+from tests.k8s.test_dump_nodes import a_node, written
 from tests.heard import Heard
 
 from gpuwl.controlplane import loading, plane, state, status, teardown
