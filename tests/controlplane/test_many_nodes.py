@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from tests.controlplane.support import assert_none_in
-from tests.k8s.test_dump_nodes import a_node, written
 from tests.heard import Heard
+from tests.k8s.test_dump_nodes import a_node, written
 
 from gpuwl.controlplane import loading, plane, state, status, teardown
 from gpuwl.errors import InputError
