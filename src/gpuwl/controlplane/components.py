@@ -35,7 +35,8 @@ KUBECONFIG = "kubeconfig"
 def etcd() -> list[str]:
     """Return etcd's arguments: one member, no TCP listener.
 
-    What fsync protects is not needed: after a crash of the machine a control plane starts empty.
+    What fsync protects is not needed: after a crash of the machine a control plane starts empty. It
+    waits for an election timeout before it elects itself, most of a second by default.
     """
     client, peer = f"unix://{CLIENT_SOCKET}", f"unix://{PEER_SOCKET}"
     return [
@@ -46,6 +47,8 @@ def etcd() -> list[str]:
         f"--listen-peer-urls={peer}",
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=default={peer}",
+        "--heartbeat-interval=10",
+        "--election-timeout=50",
         "--log-level=warn",
         "--unsafe-no-fsync",
     ]

@@ -1,36 +1,37 @@
-"""Creating many nodes quickly."""
+"""Filling etcd with nodes, or whatever else a control plane has when it comes up."""
 
 import contextlib
 from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
-from threading import Event
+from threading import Lock
 
-from gpuwl.controlplane import components
-from gpuwl.controlplane.admin import Connection
-from gpuwl.errors import ClusterError, InputError
-from gpuwl.k8s import paths
+from gpuwl.controlplane import store
+from gpuwl.errors import InputError
 from gpuwl.k8s.objects import Object
+from gpuwl.k8s.soundness import complaint
 from gpuwl.system.progress import Listener, Progress
 
 Say = Listener
 
-CONNECTIONS = 8
-NODES_WORTH_A_CONNECTION = 50
+CONNECTIONS = 2
+OBJECTS_WORTH_A_CONNECTION = 500
 SAY_EVERY = 0.25
 """Seconds between two lines of progress."""
-INVALID = frozenset({400, 413, 422})
-"""Statuses that say that the node is at fault: malformed, too large, invalid."""
 
 
-def load(folder: Path, port: int, nodes: list[Object], say: Say) -> None:
-    """Create the nodes, each with one request that carries its status too.
+def load(folder: Path, objects: list[Object], say: Say) -> None:
+    """Write the objects into the etcd of the control plane in `folder`, while its API server boots.
 
-    Says how far it is, a few times a second. Raises InputError where the server finds a node
-    invalid, ClusterError for any other refusal.
+    Says how far it is, a few times a second. Raises InputError for an object that no cluster can
+    hold, SetupError where etcd does not take them.
     """
-    crew = _Crew(folder, port, nodes)
-    wanted = min(CONNECTIONS, 1 + len(nodes) // NODES_WORTH_A_CONNECTION)
+    for item in objects:
+        if found := complaint(item):
+            raise unusable(item["kind"], item["metadata"].get("name"), found)
+    crew = _Crew(folder, objects)
+    wanted = min(CONNECTIONS, 1 + len(objects) // OBJECTS_WORTH_A_CONNECTION)
+    what = "nodes" if all(one["kind"] == "Node" for one in objects) else "objects"
     with futures.ThreadPoolExecutor(wanted) as threads:
         try:
             running = {threads.submit(crew.work) for _ in range(wanted)}
@@ -39,47 +40,32 @@ def load(folder: Path, port: int, nodes: list[Object], say: Say) -> None:
                 for one in done:
                     one.result()
                 if running:
-                    say.progress(Progress("creating nodes", crew.created, len(nodes), "nodes"))
+                    say.progress(Progress(f"loading {what}", crew.written, len(objects), what))
         finally:
-            crew.stopped.set()
+            crew.stopped = True
+
+
+def unusable(kind: str, name: object, why: str) -> InputError:
+    """Return the error that names an object of the dump that no cluster can hold."""
+    return InputError(f"the {kind.lower()} {name} of the dump cannot be used: {why}")
 
 
 class _Crew:
-    """Threads that share one list of nodes, each with a connection of its own."""
+    """Threads that share the objects, each with a connection of its own."""
 
-    def __init__(self, folder: Path, port: int, nodes: list[Object]) -> None:
+    def __init__(self, folder: Path, objects: list[Object]) -> None:
         self._folder = folder
-        self._port = port
-        self._nodes: Iterator[Object] = iter(nodes)  # a list's iterator may be shared by threads
-        self.created = 0
-        self.stopped = Event()
+        self._batches: Iterator[list[tuple[str, bytes]]] = store.batches(objects)
+        self._turn = Lock()
+        self.written = 0
+        self.stopped = False
 
     def work(self) -> None:
-        with contextlib.closing(Connection(self._folder, self._port, seconds=30)) as connection:
-            for node in self._nodes:
-                if self.stopped.is_set():
-                    return
-                if not connection.create(paths.NODES, node):
-                    self._create_again(node)
-                self.created += 1
+        with contextlib.closing(store.Store(self._folder)) as connection:
+            while not self.stopped and (batch := self._next()):
+                connection.put(batch)
+                self.written += len(batch)
 
-    def _create_again(self, node: Object) -> None:
-        """Ask with the full client, which repeats what may be repeated and has the server's words.
-
-        No name occurs twice, so one that exists was created by a request whose answer got lost.
-        """
-        from gpuwl.k8s.client import Cluster
-
-        client = Cluster.from_kubeconfig(self._folder / components.KUBECONFIG)
-        try:
-            client.create(paths.NODES, node)
-        except ClusterError as error:
-            if error.status in INVALID:
-                name = node["metadata"]["name"]
-                raise InputError(
-                    f"the node {name} of the dump cannot be used: {error.message}"
-                ) from None
-            if error.status != 409:
-                raise
-        finally:
-            client.close()
+    def _next(self) -> list[tuple[str, bytes]] | None:
+        with self._turn:  # a generator runs in one thread at a time
+            return next(self._batches, None)

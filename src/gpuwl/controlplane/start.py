@@ -1,8 +1,8 @@
 """The start of a control plane, from no folder to loaded nodes.
 
-Order and overlap are measured: etcd first, certificates while it boots, then the API server, then
-the imports that talking to it needs while it boots, the scheduler once the port answers, or behind the
-nodes where they are many.
+Order and overlap are measured: etcd first, certificates while it boots, then the API server, and while
+that boots the nodes straight into etcd and the imports that talking to it needs; the scheduler once the
+port answers.
 """
 
 import contextlib
@@ -19,9 +19,9 @@ from gpuwl.system.progress import Listener, Progress
 Say = Listener
 
 PORT_TRIES = 5
-MANY_NODES = 200
-"""From here on the scheduler starts behind them: to read a list of nodes once costs it less than to
-hear of each, which takes a tenth of the processor time of loading them."""
+PATIENCE = 1.0
+"""Seconds that a healthy API server may take between its port's answer and its readiness, before it is
+asked whether an object keeps it from that."""
 
 
 @dataclass(frozen=True)
@@ -85,44 +85,47 @@ def _boot(request: Request, say: Say) -> None:
 
 
 def _start_components(boot: Boot, request: Request, say: Say) -> int:
-    """Start the three and load the nodes; return the API server's port."""
-    boot.spawn("etcd", components.etcd())
-    port = _start_api_server(boot, request.name)
-    many = len(request.nodes) >= MANY_NODES
-    if not many:
-        boot.spawn("kube-scheduler", components.kube_scheduler())
-    _wait_until_ready(boot, port)
-    _load(boot, port, request, say)
-    if many:
-        boot.spawn("kube-scheduler", components.kube_scheduler())
-    return port
-
-
-def _start_api_server(boot: Boot, name: str) -> int:
-    """Start the API server and return its port once that answers."""
+    """Start the three with the nodes loaded; return the API server's port."""
     from gpuwl.controlplane import credentials
 
+    boot.spawn("etcd", components.etcd())
     port = ports.free()
-    credentials.create(boot.folder, name, port)
+    credentials.create(boot.folder, request.name, port)
     boot.spawn("kube-apiserver", components.kube_apiserver(port))
+    _load(boot, request.nodes, say)
     from gpuwl.k8s import client  # noqa: F401 - imported here while the API server boots
 
     boot.wait(lambda: ports.answers(port) or None, "for the API server's port")
+    boot.spawn("kube-scheduler", components.kube_scheduler())
+    _wait_until_ready(boot, port, request.nodes)
     return port
 
 
-def _wait_until_ready(boot: Boot, port: int) -> None:
-    from gpuwl.controlplane.admin import Connection
+def _load(boot: Boot, objects: list[Object], say: Say) -> None:
+    from gpuwl.controlplane import loading, store
 
-    with contextlib.closing(Connection(boot.folder, port, seconds=2)) as connection:
-        boot.wait(connection.ready, "for the API server to be ready")
-
-
-def _load(boot: Boot, port: int, request: Request, say: Say) -> None:
-    from gpuwl.controlplane import loading
-
+    with contextlib.closing(store.Store(boot.folder)) as etcd:
+        boot.wait(etcd.healthy, "for etcd")
     try:
-        loading.load(boot.folder, port, request.nodes, say)
+        loading.load(boot.folder, objects, say)
     except GpuwlError:
         boot.check()  # a component that died is the better reason
         raise
+
+
+def _wait_until_ready(boot: Boot, port: int, objects: list[Object]) -> None:
+    from gpuwl.controlplane.admin import Connection
+
+    began = time.monotonic()
+
+    def look() -> bool | None:
+        nonlocal began
+        if connection.ready():
+            return True
+        if time.monotonic() - began > PATIENCE:
+            began = time.monotonic()
+            connection.check_decodable({one["kind"] for one in objects})
+        return None
+
+    with contextlib.closing(Connection(boot.folder, port, seconds=10)) as connection:
+        boot.wait(look, "for the API server to be ready")
