@@ -35,10 +35,10 @@ class Clock:
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    def load(self, folder: Path, objects: list[Object], listener: Listener) -> None:
+    def load(self, folder: Path, objects: list[Object], say: Listener) -> None:
         """Load, and take note of how long it took."""
         began = time.perf_counter()
-        LOAD(folder, objects, listener)
+        LOAD(folder, objects, say)
         self.seconds = time.perf_counter() - began
 
 

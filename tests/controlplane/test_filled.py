@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.controlplane.support import silent
-from tests.controlplane.test_dump_nodes import a_node, written
+from tests.k8s.test_dump_nodes import a_node, written
 
 from gpuwl.controlplane import loading, plane, state, store
 from gpuwl.errors import InputError, SetupError
 from gpuwl.k8s.client import Cluster
 from gpuwl.k8s.soundness import complaint
 from gpuwl.lab import local_plane
+from gpuwl.system.progress import SILENCE
 
 MADE_BY_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 
@@ -30,7 +30,7 @@ def test_nodes_in_etcd_are_what_a_request_would_have_made(name: str) -> None:
     odd["status"]["allocatable"] = {"cpu": "1500m", "memory": "1024Mi", "nvidia.com/gpu": 2}
     odd["spec"] = {"taints": [{"key": "a", "effect": "NoSchedule"}], "unschedulable": True}
     nodes = [*local_plane.lab_nodes()[1:], odd]
-    up = plane.ensure_up(name, nodes=lambda: copy.deepcopy(nodes), say=silent).plane
+    up = plane.ensure_up(name, nodes=lambda: copy.deepcopy(nodes), listener=SILENCE).plane
     client = Cluster.from_kubeconfig(up.kubeconfig)
     for node in nodes:
         filled = client.get(f"/api/v1/nodes/{node['metadata']['name']}")
@@ -55,7 +55,7 @@ def test_what_the_server_cannot_read_is_named(name: str, monkeypatch: pytest.Mon
     node["metadata"]["name"] = "odd"
     node["status"]["conditions"][0]["lastHeartbeatTime"] = "yesterday"
     with pytest.raises(InputError, match=r'node odd of the dump cannot be used: .*"yesterday"'):
-        plane.ensure_up(name, nodes=lambda: [*local_plane.lab_nodes(), node], say=silent)
+        plane.ensure_up(name, nodes=lambda: [*local_plane.lab_nodes(), node], listener=SILENCE)
     assert not state.folder(name).exists()
 
 
@@ -121,5 +121,5 @@ def test_a_dump_with_an_edited_quantity_is_refused(name: str, tmp_path: Path) ->
     node = a_node("edited")
     node["status"]["allocatable"]["cpu"] = "lots"
     with pytest.raises(InputError, match="the node edited of the dump cannot be used: 'lots'"):
-        local_plane.ensure_up(name, nodes=written(tmp_path, node), say=silent)
+        local_plane.ensure_up(name, nodes=written(tmp_path, node), listener=SILENCE)
     assert not state.folder(name).exists()
