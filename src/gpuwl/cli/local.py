@@ -36,7 +36,7 @@ def up(app: App, nodes: Path | None, anonymise: bool) -> int:
     app.command = "local up"
     if anonymise and nodes is None:
         raise click.UsageError("--anonymise needs --nodes FILE")
-    done = localplane.ensure_up(app, "local up", nodes=nodes, anonymise=anonymise)
+    done = localplane.ensure_up(app, nodes=nodes, anonymise=anonymise)
     app.payload |= {
         "name": done.plane.name,
         "started": done.started,
@@ -45,11 +45,9 @@ def up(app: App, nodes: Path | None, anonymise: bool) -> int:
         "port": done.plane.port,
         "kubeconfig": str(done.plane.kubeconfig),
     }
-    word = f"started in {done.seconds:.2f} s" if done.started else "was already up"
-    app.reporter.result(
-        f"{done.plane.name} {word}: Kubernetes {done.plane.version}, "
-        f"https://127.0.0.1:{done.plane.port}"
-    )
+    what = f"Kubernetes {done.plane.version}, https://127.0.0.1:{done.plane.port}"
+    app.reporter.result(f"{localplane.said(done)}: {what}")
+    app.reporter.note(localplane.ways_on(done.plane.name))
     return 0
 
 

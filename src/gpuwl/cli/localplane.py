@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuwl.cli.app import App
 from gpuwl.errors import GpuwlError, SetupError
+from gpuwl.texts import text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,26 +21,32 @@ def name_of(app: App) -> str:
     return app.settings.name or state.DEFAULT_NAME
 
 
-def ensure_up(app: App, reason: str, **more: Any) -> "Up":  # noqa: ANN401 - ensure_up's own options
-    """Start the local control plane, or take the one that is up, and say how to see and stop it."""
+def ensure_up(app: App, **more: Any) -> "Up":  # noqa: ANN401 - ensure_up's own options
+    """Start the local control plane, or take the one that is up."""
     from gpuwl.lab import local_plane
 
     name, reporter = name_of(app), app.reporter
     with reporter.moving(f"local control plane {name}"):
-        up = local_plane.ensure_up(
+        return local_plane.ensure_up(
             name,
             version=app.settings.kubernetes_version,
             source=source_of(app),
             listener=reporter,
             **more,
         )
-    state = f"started in {up.seconds:.1f} s" if up.started else "already up"
-    more_words = suffix(name)
-    reporter.note(
-        f"{reason}: local control plane {name} {state}; look at it: KUBECONFIG=$(gpuwl local "
-        f"kubeconfig{more_words}) kubectl get nodes; stop it: gpuwl local down{more_words}"
-    )
-    return up
+
+
+def said(up: "Up") -> str:
+    """Return a line that says which control plane is up, and whether it had to be started."""
+    key = "started" if up.started else "up"
+    return text(f"lab.plane_{key}", name=up.plane.name, seconds=f"{up.seconds:.1f}")
+
+
+def ways_on(name: str) -> str:
+    """Return a line with the commands that show and stop a local control plane."""
+    more = suffix(name)
+    look = f"KUBECONFIG=$(gpuwl local kubeconfig{more}) kubectl get nodes"
+    return text("lab.plane_ways", look=look, stop=f"gpuwl local down{more}")
 
 
 def suffix(name: str) -> str:
@@ -54,7 +61,7 @@ def down(app: App, name: str) -> None:
     from gpuwl.controlplane import plane
 
     done = plane.down(name)
-    app.reporter.note(f"local control plane {name} stopped in {done.seconds:.1f} s")
+    app.reporter.note(text("lab.plane_stopped", name=name, seconds=f"{done.seconds:.1f}"))
 
 
 def blamed(error: GpuwlError, name: str | None) -> GpuwlError:

@@ -61,7 +61,8 @@ def _up(app: App, choice: "Choice", *, rm: bool) -> "Iterator[Choice]":
         return
     from gpuwl.cli import localplane
 
-    up = localplane.ensure_up(app, choice.reason)
+    up = localplane.ensure_up(app)
+    app.reporter.note(f"{localplane.said(up)} ({choice.reason})")
     try:
         yield replace(choice, kubeconfig=str(up.plane.kubeconfig))
     finally:
