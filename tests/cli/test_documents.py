@@ -11,6 +11,7 @@ from tests.conftest import Run
 
 from gpuwl.cli.commands import cli
 from gpuwl.cli.helping import Group
+from gpuwl.k8s.client import Cluster
 
 SCHEMAS = Path(__file__).parents[2] / "docs/schemas"
 NO_DOCUMENT = {"help", "completion"}
@@ -48,36 +49,36 @@ def test_each_schema_is_one() -> None:
         Draft202012Validator.check_schema(found)
 
 
+IN_ORDER = [
+    ("run --all", 0),
+    ("step 7", 0),
+    ("run --all --dry-run", 0),
+    ("steps", 0),
+    ("explain", 0),
+    ("verify", 0),
+    ("reset", 0),
+    ("step 7", 3),
+    ("version", 0),
+    ("local up --name tests", 0),
+    ("local status --name tests", 0),
+    ("local kubeconfig --name tests", 0),
+    ("local logs --name tests", 0),
+    ("local binaries", 0),
+    ("local down --name nobody", 0),
+    ("local status --name nobody", 3),
+    ("run", 2),
+    ("step 9", 2),
+]
+"""Commands and their exit codes, on one root: each finds what the one before left."""
+
+
 @pytest.mark.cluster
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ("run --all", 0),
-        ("step 7", 0),
-        ("run --all --dry-run", 0),
-        ("steps", 0),
-        ("explain", 0),
-        ("verify", 0),
-        ("reset", 0),
-        ("step 7", 3),
-        ("version", 0),
-        ("local up --name tests", 0),
-        ("local status --name tests", 0),
-        ("local kubeconfig --name tests", 0),
-        ("local logs --name tests", 0),
-        ("local binaries", 0),
-        ("local down --name nobody", 0),
-        ("local status --name nobody", 3),
-        ("run", 2),
-        ("step 9", 2),
-    ],
-)
-def test_documents(gpuwl: Run, words: str, code: int) -> None:
-    """In this order on one root: each command finds what the one before left."""
-    done = gpuwl(*words.split(), "--output", "json")
-    assert done.returncode == code, done.stderr
-    command = [word for word in words.split() if not word.startswith("-") and not word.isdigit()]
-    schema = "-".join(command[: 2 if command[0] == "local" else 1])
-    document = check("envelope.json" if code == 2 else f"{schema}.json", done.stdout)
-    assert document["exitCode"] == code
-    assert (document["error"] is None) == (code == 0 or words == "local status --name nobody")
+def test_documents(gpuwl: Run, cluster: Cluster) -> None:
+    for words, code in IN_ORDER:
+        done = gpuwl(*words.split(), "--output", "json")
+        assert done.returncode == code, (words, done.stderr)
+        command = [one for one in words.split() if not one.startswith("-") and not one.isdigit()]
+        schema = "-".join(command[: 2 if command[0] == "local" else 1])
+        document = check("envelope.json" if code == 2 else f"{schema}.json", done.stdout)
+        assert document["exitCode"] == code
+        assert (document["error"] is None) == (code == 0 or "nobody" in words)
