@@ -61,14 +61,10 @@ def down(app: App, everything: bool) -> int:
     from gpuwl.controlplane import plane as planes
 
     app.command = "local down"
+    names = planes.names() if everything else [localplane.name_of(app)]
     with app.reporter.moving("stopping"):
-        said = app.reporter
-        done = planes.down_all(said) if everything else [planes.down(localplane.name_of(app), said)]
-    app.payload["stopped"] = [one.name for one in done if one.stopped]
-    for one in done:
-        word = f"stopped in {one.seconds:.2f} s" if one.stopped else "was not up"
-        app.reporter.result(f"{one.name} {word}")
-    if not done:
+        localplane.down_each(app, names)
+    if not names:
         app.reporter.result("none was up")
     return 0
 
@@ -131,11 +127,11 @@ def kubeconfig(app: App) -> int:
     planes.sweep()
     name = localplane.name_of(app)
     path = planes.kubeconfig_path(name)
-    app.payload |= {"name": name, "kubeconfig": str(path), "up": planes.is_up(name)}
+    trouble = localplane.trouble(name)
+    app.payload |= {"name": name, "kubeconfig": str(path), "up": trouble is None}
     app.reporter.result(str(path))
-    if not app.payload["up"]:
-        suffix = localplane.suffix(name)
-        app.reporter.warn(f"local control plane {name} is down; start it: gpuwl local up{suffix}")
+    if trouble:
+        app.reporter.warn(trouble)
     return 0
 
 

@@ -1,17 +1,20 @@
 """Starting and stopping the local control plane on behalf of a command, and saying so."""
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from gpuwl.cli.app import App
 from gpuwl.errors import GpuwlError, SetupError
+from gpuwl.system import oserrors
 from gpuwl.texts import text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from gpuwl.controlplane.binaries.inspection import Described
     from gpuwl.controlplane.binaries.lookup import Binaries, Source
-    from gpuwl.controlplane.plane import Up
+    from gpuwl.controlplane.plane import Plane, Up
 
 
 def name_of(app: App) -> str:
@@ -56,12 +59,69 @@ def suffix(name: str) -> str:
     return "" if name == state.DEFAULT_NAME else f" --name {name}"
 
 
-def down(app: App, name: str) -> None:
-    """Stop a local control plane and say so."""
+@contextlib.contextmanager
+def lent(app: App) -> "Iterator[Up]":
+    """Yield a local control plane that is up; no `--rm` of another command takes it meanwhile."""
+    from gpuwl.controlplane import state
+
+    while True:
+        up = ensure_up(app)
+        with state.used(up.plane.name) as mine:
+            if mine:  # else it was just being stopped
+                yield up
+                return
+
+
+def down_unused(app: App) -> None:
+    """Stop the local control plane if this command started it and no other uses it; say so."""
+    from gpuwl.controlplane import plane, state
+
+    name = name_of(app)
+    done = plane.down_unused(name)
+    if done:
+        app.reporter.note(text("lab.plane_stopped", name=name, seconds=f"{done.seconds:.1f}"))
+    elif state.exists(name):
+        app.reporter.note(text("lab.plane_stays", name=name))
+
+
+def down_each(app: App, names: "Iterable[str]") -> None:
+    """Stop local control planes, and say of each what became of it; one failure stops no other.
+
+    Raises the first error at the end, with those of the others.
+    """
     from gpuwl.controlplane import plane
 
-    done = plane.down(name)
-    app.reporter.note(text("lab.plane_stopped", name=name, seconds=f"{done.seconds:.1f}"))
+    app.payload |= {"stopped": [], "failed": []}
+    failed: list[GpuwlError] = []
+    for name in names:
+        try:
+            done = plane.down(name, app.reporter)
+        except (GpuwlError, OSError) as error:
+            known = error if isinstance(error, GpuwlError) else SetupError(oserrors.words(error))
+            failed.append(known)
+            app.payload["failed"].append({"name": name, "message": known.message})
+            app.reporter.result(f"{name} is still there: {known.message}")
+            continue
+        if done.stopped:
+            app.payload["stopped"].append(name)
+        word = f"stopped in {done.seconds:.2f} s" if done.stopped else "was not up"
+        app.reporter.result(f"{name} {word}")
+    if failed:
+        first, *others = failed
+        first.details += tuple(other.message for other in others)
+        raise first
+
+
+def trouble(name: str) -> str | None:
+    """Return why a local control plane cannot be used, with the way out; None where it is up."""
+    from gpuwl.controlplane import plane
+
+    try:
+        if plane.is_up(name):
+            return None
+    except SetupError as error:
+        return f"{error.message}; {error.hint}"
+    return f"local control plane {name} is down; start it: gpuwl local up{suffix(name)}"
 
 
 def blamed(error: GpuwlError, name: str | None) -> GpuwlError:

@@ -61,13 +61,13 @@ def _up(app: App, choice: "Choice", *, rm: bool) -> "Iterator[Choice]":
         return
     from gpuwl.cli import localplane
 
-    up = localplane.ensure_up(app)
-    app.reporter.note(f"{localplane.said(up)} ({choice.reason})")
     try:
-        yield replace(choice, kubeconfig=str(up.plane.kubeconfig))
+        with localplane.lent(app) as up:
+            app.reporter.note(f"{localplane.said(up)} ({choice.reason})")
+            yield replace(choice, kubeconfig=str(up.plane.kubeconfig))
     finally:
-        if rm and up.started:
-            localplane.down(app, up.plane.name)
+        if rm:
+            localplane.down_unused(app)
 
 
 @contextlib.contextmanager

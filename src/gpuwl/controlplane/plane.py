@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwl.controlplane import components, ports, process, start, state, teardown
+from gpuwl.controlplane import components, ports, presence, process, start, state, teardown
 from gpuwl.controlplane.binaries import lookup
 from gpuwl.errors import InputError, SetupError
 from gpuwl.k8s.objects import Object
@@ -65,6 +65,7 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
     plane = wanted.running()
     if plane:
         return Up(plane, started=False, seconds=time.monotonic() - began)
+    ports.free()  # whether there is a 127.0.0.1 is known before minutes of getting binaries
     objects = nodes()
     found = _binaries(version, source, listener)
     with state.locked(name, listener):
@@ -108,20 +109,32 @@ def down(name: str = state.DEFAULT_NAME, listener: Listener = SILENCE) -> Down:
     not end.
     """
     began = time.monotonic()
-    folder = state.folder(name)
+    state.folder(name)  # an unusable name is refused before anything is swept
     stopped = name in sweep()
-    if not folder.exists():
-        return Down(name, stopped=stopped, seconds=time.monotonic() - began)
-    with state.locked(name, listener):
-        stopped = folder.exists()
-        if stopped:
+    if state.exists(name):
+        with state.locked(name, listener):
+            stopped = state.exists(name)
             teardown.stop(name)
     return Down(name, stopped=stopped, seconds=time.monotonic() - began)
 
 
-def down_all(listener: Listener = SILENCE) -> list[Down]:
-    """Stop every control plane of this user."""
-    return [down(name, listener) for name in names()]
+def down_unused(name: str) -> Down | None:
+    """Stop a control plane that this command started and no other uses; None where that is not so."""
+    began = time.monotonic()
+    with state.locked(name, SILENCE):
+        if not _started_here(name):
+            return None
+        with state.unused(name) as mine:
+            if not mine:
+                return None
+            teardown.stop(name)
+    return Down(name, stopped=True, seconds=time.monotonic() - began)
+
+
+def _started_here(name: str) -> bool:
+    """Say whether this command started it: by its processes, so that no moment of a start is missed."""
+    record = process.record_path(state.folder(name), "etcd")
+    return state.read(name) is not None and process.started_here(process.read_record(record))
 
 
 def sweep() -> list[str]:
@@ -140,9 +153,18 @@ def names() -> list[str]:
 
 
 def is_up(name: str = state.DEFAULT_NAME) -> bool:
-    """Say whether the three processes live, by identity, and the API server's port answers."""
+    """Say whether the three processes live, by identity, and the API server's port answers.
+
+    Raises SetupError where they live and cannot be used: suspended, or out of our sight.
+    """
     record = state.read(name)
-    return record is not None and not dead(name) and ports.answers(record.port)
+    if record is None:
+        return False
+    if not dead(name) and ports.answers(record.port):
+        return True
+    presence.check_in_sight(name)
+    presence.check_awake(name)
+    return False
 
 
 def dead(name: str) -> list[str]:
@@ -176,7 +198,7 @@ def _plane(name: str) -> Plane:
 
 def _clear(name: str, listener: Listener) -> None:
     """Remove what is there of a control plane that is not up. The caller holds the lock."""
-    if not state.folder(name).exists():
+    if not state.exists(name):
         return
     if state.read(name) is not None:
         ended = ", ".join(dead(name)) or "the API server"

@@ -1,8 +1,11 @@
 """TCP ports of 127.0.0.1."""
 
 import socket
+from pathlib import Path
 
 from gpuwl.controlplane import components
+from gpuwl.errors import SetupError
+from gpuwl.system import oserrors
 
 
 def answers(port: int) -> bool:
@@ -12,8 +15,35 @@ def answers(port: int) -> bool:
         return probe.connect_ex((components.ADDRESS, port)) == 0
 
 
+def serves(port: int, authority: Path) -> bool:
+    """Say whether who listens on that port has a certificate of that authority."""
+    if not answers(port):
+        return False
+    import ssl
+
+    try:
+        context = ssl.create_default_context(cafile=authority)
+        with socket.create_connection((components.ADDRESS, port), timeout=1) as plain:
+            context.wrap_socket(plain, server_hostname=components.ADDRESS).close()
+    except OSError:  # a certificate that does not fit is one too
+        return False
+    return True
+
+
 def free() -> int:
-    """Return a port that is free right now; somebody else may take it before it is used."""
+    """Return a port that is free right now; somebody else may take it before it is used.
+
+    Raises SetupError where this machine has no 127.0.0.1.
+    """
     with socket.socket() as probe:
-        probe.bind((components.ADDRESS, 0))
-        return int(probe.getsockname()[1])
+        try:
+            probe.bind((components.ADDRESS, 0))
+            probe.listen()
+            port = int(probe.getsockname()[1])
+            socket.create_connection((components.ADDRESS, port), timeout=1).close()
+        except OSError as error:
+            raise SetupError(
+                f"nothing can connect to {components.ADDRESS} here: {oserrors.words(error)}",
+                hint="bring the loopback interface up: ip link set lo up",
+            ) from None
+        return port

@@ -1,7 +1,8 @@
 """Processes that outlive the command that started them: who they are, starting, stopping.
 
 A process is known by pid, start time, boot id and executable (`Identity`), never by its pid alone:
-pids are used again. So that no kill of ours leaves an unknown process behind, a child first writes
+pids are used again. A record also knows the machine and the pid namespace: a home may be shared by
+several of them, and what is not here is not dead for that. So that no kill of ours leaves an unknown process behind, a child first writes
 its own identity into a record and only then becomes the component (`LAUNCHER`).
 
 Outside facts: the fields of /proc/PID/stat are in proc(5); a process that lives stays signalled
@@ -15,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwl.errors import SetupError
 from gpuwl.system import waiting
 from gpuwl.system.files import replace_file
 
@@ -22,12 +24,13 @@ LAUNCHER = """
 set -eu
 read -r stat < "/proc/$$/stat"
 read -r boot < /proc/sys/kernel/random/boot_id
-printf '%s\\n' "$stat" "$boot" "$3" "$4" > "$1"
+printf '%s\\n' "$stat" "$boot" "$3" "$4" "$5" "$6" > "$1"
 [ -e "$2" ]
-shift 4
+shift 6
 exec "$@"
 """
-"""Writes the record $1 (stat line, boot id, executable $3, shell $4), then becomes `$5 …`.
+"""Writes the record $1 (stat line, boot id, executable $3, shell $4, machine $5, pid namespace $6), then
+becomes `$7 …`.
 
 The gate $2 is looked at after the record was written. Whoever cleans up removes the gate first and
 reads the records afterwards, so either the record is seen and its process stopped, or the launcher
@@ -57,12 +60,15 @@ class Identity:
     """What tells a process from every other: any one of `executables` fits.
 
     `start` is in clock ticks since boot. Between record and exec the executable still is the shell.
+    `machine` and `namespace` are empty in a record of gpuwl 0.1.0.
     """
 
     pid: int
     start: int
     boot_id: str
     executables: tuple[str, ...]
+    machine: str = ""
+    namespace: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,11 +109,11 @@ def log_path(folder: Path, name: str) -> Path:
 def spawn(launch: Launch) -> Child:
     """Start a component in its own session, detached from the terminal, pipes and our environment.
 
-    Raises OSError where there is no shell.
+    Raises OSError where there is no shell, or where no more processes may be started.
     """
     executable, shell = os.path.realpath(launch.program), os.path.realpath(SHELL)
     launcher = [str(SHELL), "-c", LAUNCHER, "gpuwl-launch"]
-    names = [launch.record.name, launch.gate, executable, shell]
+    names = [launch.record.name, launch.gate, executable, shell, machine(), namespace()]
     path = log_path(launch.folder, launch.name)
     path.touch(mode=0o600)
     with path.open("ab") as log:
@@ -128,8 +134,10 @@ def spawn(launch: Launch) -> Child:
 def read_record(path: Path) -> Identity | None:
     """Return the identity in a record; None where it is missing or was cut off in the writing."""
     try:
-        stat, boot_id, *executables = path.read_text().splitlines()
-        return Identity(int(stat.split()[0]), _start_of(stat), boot_id, tuple(executables[:2]))
+        stat, boot_id, *rest = path.read_text().splitlines()
+        place = [*rest[2:4], "", ""]
+        pid, start = int(stat.split()[0]), _start_of(stat)
+        return Identity(pid, start, boot_id, tuple(rest[:2]), place[0], place[1])
     except (OSError, ValueError, IndexError):
         return None
 
@@ -159,17 +167,29 @@ def _record_executable(path: Path, executable: str) -> None:
 
 
 def alive(identity: Identity | None) -> bool:
-    """Say whether that very process runs; a zombie is dead."""
-    if identity is None:
+    """Say whether that very process runs here; a zombie is dead.
+
+    An executable that may not be looked at (without CAP_SYS_PTRACE, for one) speaks against nothing.
+    """
+    if identity is None or boot_id() != identity.boot_id or not in_sight(identity):
         return False
     stat = _stat_of(identity.pid)
     return (
         stat is not None
         and _state_of(stat) not in {"Z", "X", "x"}
         and _start_of(stat) == identity.start
-        and boot_id() == identity.boot_id
-        and _executable_of(identity.pid) in identity.executables
+        and _executable_of(identity.pid) in {None, *identity.executables}
     )
+
+
+def elsewhere(identity: Identity) -> bool:
+    """Say whether that process is, or was, on another machine, of which nothing can be told here."""
+    return identity.boot_id != boot_id() and identity.machine not in {"", machine()}
+
+
+def in_sight(identity: Identity) -> bool:
+    """Say whether its pid means here what it meant where it was recorded."""
+    return identity.namespace in {"", namespace()}
 
 
 def suspended(identity: Identity) -> bool:
@@ -210,8 +230,39 @@ def stop(identity: Identity, signals: Sequence[tuple[signal.Signals, float]]) ->
 
 
 def boot_id() -> str:
-    """Return the kernel's id of this boot."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    """Return the kernel's id of this boot. Raises SetupError where there is no /proc."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        raise SetupError(
+            "the local control plane needs Linux with /proc, and there is none here",
+            hint="use a cluster: --kubeconfig FILE",
+        ) from None
+
+
+def machine() -> str:
+    """Return what tells this machine from others after a reboot too: host name and machine id.
+
+    The name as well, since copies of a virtual machine often share the id (machine-id(5)).
+    """
+    try:
+        number = Path("/etc/machine-id").read_text().strip()
+    except OSError:
+        number = ""
+    return f"{os.uname().nodename} {number}".strip()
+
+
+def namespace() -> str:
+    """Return the name of this process's pid namespace, such as `pid:[4026531836]`."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def started_here(identity: Identity | None) -> bool:
+    """Say whether this very command started that process."""
+    return identity is not None and identity.pid in {child.pid for child in _children}
 
 
 def reap() -> None:
@@ -273,8 +324,13 @@ def _start_of(stat: str) -> int:
 
 
 def _executable_of(pid: int) -> str | None:
-    """Return the file a process runs, also when that file was deleted since."""
+    """Return the file a process runs, also when that file was deleted since; None where that is secret.
+
+    It is empty where there is no such process any more.
+    """
     try:
         return str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")
-    except OSError:
+    except PermissionError:
         return None
+    except OSError:
+        return ""

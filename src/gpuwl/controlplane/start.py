@@ -40,14 +40,13 @@ def start(request: Request, say: Say) -> None:
     Whatever fails or interrupts it, no process stays. Raises ComponentError with the last log
     lines where a component dies or hangs, and whatever loading the nodes raises.
     """
-    with teardown.terminable():
-        for _ in range(PORT_TRIES):
-            try:
-                _try(request, say)
-            except PortTakenError:
-                say.progress(Progress("somebody took the port: trying another"))
-            else:
-                return
+    for _ in range(PORT_TRIES):
+        try:
+            _try(request, say)
+        except PortTakenError:
+            say.progress(Progress("somebody took the port: trying another"))
+        else:
+            return
     raise SetupError(f"{PORT_TRIES} ports in a row were taken by others before they could be used")
 
 

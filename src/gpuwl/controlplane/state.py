@@ -1,6 +1,8 @@
 """What is known of each local control plane by name: its folder, its lock, its record.
 
-A folder below `folders.state()` is in one of these phases:
+Each has a folder of its name in `planes/` of the state folder, with a mark in it: what has none is
+somebody else's and never touched. gpuwl 0.1.0 had them in the state folder itself; those that have
+a record are still found. A folder is in one of these phases:
 
     starting    the gate is there: somebody holds the lock and starts it, or was killed doing so
     up          the record is there: everything was started and its nodes are loaded
@@ -28,6 +30,8 @@ DEFAULT_NAME = "default"
 GATE = "starting"
 RECORD = "plane.json"
 FAILURE = "failed"
+MARK = ".gpuwl-plane"
+MARK_TEXT = "A local control plane of gpuwl. `gpuwl local down` stops it and removes this folder.\n"
 
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
 
@@ -75,6 +79,11 @@ class Record:
     seconds: float
 
 
+def store() -> Path:
+    """Return the folder of all control planes; not created here."""
+    return folders.state() / "planes"
+
+
 def folder(name: str) -> Path:
     """Return the folder of the control plane `name`. Raises InputError for an unusable name."""
     if not _NAME.fullmatch(name):
@@ -82,22 +91,48 @@ def folder(name: str) -> Path:
             f"{name!r} cannot name a local control plane",
             hint="use 1 to 40 of the characters a-z, 0-9 and -",
         )
-    return folders.state() / name
+    old = folders.state() / name
+    return old if _is_old(old) else store() / name
+
+
+def exists(name: str) -> bool:
+    """Say whether there is a folder of that name that gpuwl made, in whatever phase."""
+    return _is_ours(folder(name))
 
 
 def names() -> list[str]:
-    """Return the names that have a folder, in whatever phase."""
+    """Return the names that have a folder that gpuwl made, in whatever phase."""
+    found = {path.name for path in _entries(store()) if _is_ours(path)}
+    found |= {path.name for path in _entries(folders.state()) if _is_old(path)}
+    return sorted(name for name in found if _NAME.fullmatch(name))
+
+
+def _entries(parent: Path) -> list[Path]:
     try:
-        found = sorted(entry.name for entry in os.scandir(folders.state()) if entry.is_dir())
+        return [Path(entry.path) for entry in os.scandir(parent)]
     except FileNotFoundError:
         return []
-    return [name for name in found if _NAME.fullmatch(name)]
+
+
+def _is_ours(path: Path) -> bool:
+    return (not path.is_symlink() and (path / MARK).is_file()) or _is_old(path)
+
+
+def _is_old(path: Path) -> bool:
+    """Say whether gpuwl 0.1.0 made a folder, as its record shows; a removal may have begun."""
+    if path.parent != folders.state() or path.is_symlink():
+        return False
+    return (path / MARK).is_file() or _read(path) is not None
 
 
 def read(name: str) -> Record | None:
     """Return the record of a control plane that came up, None where there is none."""
+    return _read(folder(name))
+
+
+def _read(folder: Path) -> Record | None:
     try:
-        fields = json.loads((folder(name) / RECORD).read_bytes())
+        fields = json.loads((folder / RECORD).read_bytes())
         dump = fields.pop("dump")
         return Record(**fields, dump=Dump(**dump) if dump else None)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
@@ -120,10 +155,10 @@ def failure(name: str) -> str | None:
 
 
 def create(name: str) -> Path:
-    """Make the empty folder of a start, closed to others, with the gate in it.
+    """Make the empty folder of a start, closed to others, with mark and gate in it.
 
-    Raises SetupError where KUBECONFIG could not name what is in it, or where another user owns the
-    folder above.
+    Raises SetupError where KUBECONFIG could not name what is in it, where another user owns the
+    folder above, or where something that gpuwl did not make has that name.
     """
     made = folder(name)
     if os.pathsep in str(made):
@@ -133,8 +168,19 @@ def create(name: str) -> Path:
         )
     folders.make(folders.state())
     _close(folders.state())
-    made.mkdir(mode=0o700)
-    (made / GATE).touch(mode=0o600)
+    folders.make(made.parent)
+    with contextlib.suppress(OSError):
+        made.rmdir()  # an empty one: a start was killed before the mark
+    try:
+        made.mkdir(mode=0o700)
+    except FileExistsError:
+        raise SetupError(
+            f"{made} is in the way: gpuwl did not make it",
+            hint="move it away, or choose another --name",
+        ) from None
+    for file, text in ((MARK, MARK_TEXT), (GATE, "")):
+        (made / file).touch(mode=0o600)
+        (made / file).write_text(text)
     return made
 
 
@@ -169,6 +215,27 @@ def tried(name: str) -> Iterator[bool]:
 
 
 def _lock_path(name: str) -> Path:
-    path = folder(name).with_name(f".{name}.lock")
-    folders.make(path.parent)
-    return path
+    folder(name)  # an unusable name makes no path
+    folders.make(store())
+    return store() / f".{name}.lock"
+
+
+@contextlib.contextmanager
+def used(name: str) -> Iterator[bool]:
+    """Use a control plane for the body; yields False where it is gone, or is just being stopped."""
+    mark = folder(name) / MARK
+    with contextlib.ExitStack() as stack:
+        try:
+            if exists(name):
+                mark.touch(mode=0o600)  # one of gpuwl 0.1.0 has none
+            mine = stack.enter_context(locking.shared(mark))
+        except FileNotFoundError:
+            mine = False
+        yield mine
+
+
+@contextlib.contextmanager
+def unused(name: str) -> Iterator[bool]:
+    """Keep others from using a control plane for the body; yields False where somebody does."""
+    with locking.alone(folder(name) / MARK) as mine:
+        yield mine

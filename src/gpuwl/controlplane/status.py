@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from gpuwl.controlplane import components, process, state, teardown
+from gpuwl.controlplane import components, presence, process, state, teardown
 from gpuwl.controlplane.binaries import cache, inspection
 from gpuwl.controlplane.boot import last_lines
 from gpuwl.errors import SetupError
@@ -18,6 +18,8 @@ class Phase(StrEnum):
     DOWN = "down"
     STARTING = "starting"
     UP = "up"
+    ELSEWHERE = "elsewhere"
+    """It is on another machine, or lives where its processes cannot be seen."""
     BROKEN = "broken"
     """It was up, and a component died or was suspended since, or its record was damaged."""
     FAILED = "failed"
@@ -73,9 +75,10 @@ def status(name: str) -> Status:
     """
     teardown.sweep()
     folder, record = state.folder(name), state.read(name)
-    parts = _components(folder, record) if folder.exists() else ()
-    failure, unreadable = state.failure(name), _unreadable(name)
+    parts = _components(folder, record) if state.exists(name) else ()
+    failure, unreadable, hidden = state.failure(name), _unreadable(name), _hidden(name)
     phase = Phase.BROKEN if unreadable else _phase(record, parts, failed=failure is not None)
+    phase = Phase.ELSEWHERE if hidden else phase
     return Status(
         name=name,
         phase=phase,
@@ -88,7 +91,7 @@ def status(name: str) -> Status:
         dump=record.dump.path if record and record.dump else None,
         memory=sum(part.memory or 0 for part in parts) if record else None,
         uptime=time.time() - record.started if record and phase is Phase.UP else None,
-        message=failure or unreadable,
+        message=failure or hidden or unreadable,
         components=parts,
     )
 
@@ -101,6 +104,15 @@ def _phase(
     if failed:
         return Phase.FAILED
     return Phase.STARTING if parts else Phase.DOWN
+
+
+def _hidden(name: str) -> str | None:
+    """Say that a control plane may be alive where its processes cannot be seen."""
+    try:
+        presence.check_in_sight(name)
+    except SetupError as error:
+        return error.message
+    return None
 
 
 def _unreadable(name: str) -> str | None:
@@ -138,8 +150,12 @@ def _component(folder: Path, name: str, version: str | None) -> ComponentStatus:
 def _reason(identity: process.Identity | None, log: Path) -> str:
     if identity is None:
         return "ended with the start that failed" if log.exists() else "not started"
+    if process.elsewhere(identity):
+        return f"process {identity.pid} of another machine, {identity.machine}"
     if identity.boot_id != process.boot_id():
         return "the machine was started again since"
+    if not process.in_sight(identity):
+        return f"process {identity.pid} of another container or pid namespace"
     if process.suspended(identity):
         return f"process {identity.pid} is suspended; kill -CONT {identity.pid} lets it go on"
     return f"process {identity.pid} is gone"

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
 
-from gpuwl.controlplane import components, process, state
+from gpuwl.controlplane import components, presence, process, state
 from gpuwl.errors import SetupError
 from gpuwl.system import waiting
 
@@ -27,10 +26,14 @@ def stop(name: str, *, keep_logs: str | None = None) -> None:
     """Stop the processes of a name and remove its folder. The caller holds the lock.
 
     With `keep_logs` the logs stay, and that text beside them as the reason. Raises SetupError
-    where a process outlives SIGKILL; the folder stays then.
+    where a process outlives SIGKILL, or may live where we cannot see it; the folder stays then.
     """
+    if not state.exists(name):
+        return
     folder = state.folder(name)
+    presence.check_in_sight(name)
     with uninterrupted():
+        (folder / state.MARK).touch(mode=0o600)  # what is left of an old one is still known then
         for marker in (state.GATE, state.RECORD, state.FAILURE):
             (folder / marker).unlink(missing_ok=True)
         for component in reversed(components.NAMES):
@@ -63,7 +66,7 @@ def _sweep(name: str) -> bool:
 def _abandoned(name: str) -> bool:
     folder = state.folder(name)
     marks = (folder / state.RECORD, folder / state.FAILURE)
-    return folder.exists() and not any(mark.exists() for mark in marks)
+    return state.exists(name) and not any(mark.exists() for mark in marks)
 
 
 def _stop_component(folder: Path, component: str) -> None:
@@ -76,9 +79,13 @@ def _stop_component(folder: Path, component: str) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, again where a launcher that comes too late still writes its record."""
+    """Remove a folder, again where a launcher that comes too late still writes its record.
+
+    The mark goes last: a removal that is killed can be taken up again.
+    """
 
     def gone() -> bool | None:
+        _empty(folder, lambda entry: entry.name == state.MARK)
         shutil.rmtree(folder, ignore_errors=True)
         return None if folder.exists() else True
 
@@ -87,14 +94,20 @@ def _remove(folder: Path) -> None:
 
 
 def _keep_logs(folder: Path, reason: str) -> None:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            shutil.rmtree(entry, ignore_errors=True)
-        elif entry.suffix != ".log":
-            entry.unlink(missing_ok=True)
+    _empty(folder, lambda entry: entry.suffix == ".log" or entry.name == state.MARK)
     marker = folder / state.FAILURE  # last: a full disk has room for it only now
     marker.touch(mode=0o600)
     marker.write_text(reason + "\n")
+
+
+def _empty(folder: Path, is_kept: Callable[[Path], bool]) -> None:
+    for entry in folder.iterdir():
+        if is_kept(entry):
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -105,22 +118,6 @@ def uninterrupted() -> Iterator[None]:
         yield
     for number in held[:1]:
         signal.raise_signal(number)
-
-
-@contextlib.contextmanager
-def terminable() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind the block as Ctrl-C does, with exit code 128 + signal.
-
-    A handler that the caller installed is kept.
-    """
-    wanted = (signal.SIGTERM, signal.SIGHUP)
-    unhandled = [number for number in wanted if signal.getsignal(number) is signal.SIG_DFL]
-    with _handlers(unhandled, _exit):
-        yield
-
-
-def _exit(number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
 
 
 @contextlib.contextmanager
