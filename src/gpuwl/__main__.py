@@ -1,6 +1,7 @@
 """The entry point: from a command line to an exit code. No traceback ever leaves here."""
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -17,24 +18,41 @@ thousands of objects that stay, and looking through them again and again costs a
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
-    gc.set_threshold(FEWER_COLLECTIONS)
-    _open_standard_streams()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup(1) had it ignored
-            signal.signal(number, _terminate)
     try:
+        _prepare()
         from gpuwl.cli.entry import call
+
+        code = call(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        code = INTERRUPTED
     except Terminated as terminated:
-        sys.exit(128 + terminated.number)
-    code = call(sys.argv[1:] if arguments is None else arguments)
+        code = 128 + terminated.number
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end is not interrupted
     gc.freeze()  # the last look for garbage, at exit, takes a tenth of a second and frees nothing
     sys.exit(code)
 
 
-def _terminate(number: int, _: FrameType | None) -> None:
+def _prepare() -> None:
+    for number, handler, unless in (
+        (signal.SIGINT, _interrupt, {signal.SIG_IGN, signal.SIG_DFL}),
+        (signal.SIGTERM, _terminate, {signal.SIG_IGN}),
+        (signal.SIGHUP, _terminate, {signal.SIG_IGN}),  # nohup(1) had it ignored
+    ):
+        if signal.getsignal(number) not in unless:
+            signal.signal(number, handler)
+    gc.set_threshold(FEWER_COLLECTIONS)
+    _open_standard_streams()
+    if os.environ.get("HOME") == "":
+        del os.environ["HOME"]  # else `~` would be the root of the file system
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
     signal.signal(number, signal.SIG_IGN)  # cleaning up is not interrupted by a second one
+    raise KeyboardInterrupt
+
+
+def _terminate(number: int, _: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)
     raise Terminated(number)
 
 
@@ -45,6 +63,9 @@ def _open_standard_streams() -> None:
             opened = os.open(os.devnull, os.O_RDWR)
             os.dup2(opened, descriptor)
             setattr(sys, name, os.fdopen(descriptor, "w" if descriptor else "r"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what it cannot encode is escaped
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.conftest import program
 from tests.controlplane.support import UP, command, identity, kill, processes_in
 from tests.heard import Heard
 
@@ -84,17 +85,28 @@ def test_a_component_that_dies_is_named_and_the_next_start_replaces_all(name: st
     assert plane.is_up(name)
 
 
-def test_a_component_that_was_suspended_is_named_and_the_next_start_replaces_all(name: str) -> None:
-    local_plane.ensure_up(name, listener=SILENCE)
-    who = identity(name, "kube-scheduler")
+def test_a_component_that_was_suspended_is_named_and_keeps_what_it_has(name: str) -> None:
+    component = "kube-apiserver"
+    up = local_plane.ensure_up(name, listener=SILENCE).plane
+    who = identity(name, component)
     os.kill(who.pid, signal.SIGSTOP)
     assert waiting.until(lambda: process.suspended(who) or None, seconds=5)
     found = status.status(name)
     (idle,) = [part for part in found.components if not part.alive]
-    assert (found.phase, idle.name, idle.pid) == ("broken", "kube-scheduler", who.pid)
+    assert (found.phase, idle.name, idle.pid) == ("broken", component, who.pid)
     assert idle.reason == f"process {who.pid} is suspended; kill -CONT {who.pid} lets it go on"
-    assert local_plane.ensure_up(name, listener=SILENCE).started
-    assert not process.alive(who)
+    run = program("gpuwl", GPUWL_ROOT=str(up.folder.parent.parent / "root"))
+    for verb in (["run", "--all", "--local"], ["reset", "--local"], ["local", "up"]):
+        done = run(*verb, "--name", name)
+        assert done.returncode == 3, done.stderr
+        assert f"error: {component} of the local control plane '{name}' is susp" in done.stderr
+        assert done.stderr.splitlines()[-1] == f"hint: let it go on: kill -CONT {who.pid}"
+    shown = run("local", "kubeconfig", "--name", name)
+    assert shown.stdout == f"{up.kubeconfig}\n"
+    assert f"kill -CONT {who.pid}" in shown.stderr
+    os.kill(who.pid, signal.SIGCONT)
+    assert not local_plane.ensure_up(name, listener=SILENCE).started
+    os.kill(who.pid, signal.SIGSTOP)
 
 
 def test_a_record_that_cannot_be_read_is_no_start_under_way(name: str) -> None:
@@ -235,6 +247,8 @@ def test_a_holder_that_is_suspended_is_named_with_what_wakes_it(own_state: Path)
         lock = state.folder("held").with_name(".held.lock")
         assert waiting.until(lambda: locking.holder(lock), seconds=10)
         holder.send_signal(signal.SIGSTOP)
+        stat = Path(f"/proc/{holder.pid}/stat")
+        assert waiting.until(lambda: " T " in stat.read_text() or None, seconds=10)
         with (
             pytest.raises(SetupError, match=rf"kill -CONT {holder.pid}$"),
             locking.held(lock, "it"),

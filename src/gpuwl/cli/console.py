@@ -55,7 +55,8 @@ class Reporter:
 
     def document(self, content: Mapping[str, Any]) -> None:
         """Print the JSON document of a command."""
-        self.raw(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        escaped = "utf" not in (sys.stdout.encoding or "").lower()
+        self.raw(json.dumps(content, indent=2, ensure_ascii=escaped) + "\n")
 
     def raw(self, text: str) -> None:
         """Print text to standard output as it is."""

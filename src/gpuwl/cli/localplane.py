@@ -9,7 +9,7 @@ from gpuwl.system import oserrors
 from gpuwl.texts import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from gpuwl.controlplane.binaries.inspection import Described
@@ -84,7 +84,7 @@ def down_unused(app: App) -> None:
         app.reporter.note(text("lab.plane_stays", name=name))
 
 
-def down_each(app: App, names: "Iterable[str]") -> None:
+def down_each(app: App, names: "Sequence[str]") -> None:
     """Stop local control planes, and say of each what became of it; one failure stops no other.
 
     Raises the first error at the end, with those of the others.
@@ -100,7 +100,8 @@ def down_each(app: App, names: "Iterable[str]") -> None:
             known = error if isinstance(error, GpuwlError) else SetupError(oserrors.words(error))
             failed.append(known)
             app.payload["failed"].append({"name": name, "message": known.message})
-            app.reporter.result(f"{name} is still there: {known.message}")
+            if len(names) > 1:
+                app.reporter.result(f"{name} is still there: {known.message}")
             continue
         if done.stopped:
             app.payload["stopped"].append(name)

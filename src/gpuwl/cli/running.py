@@ -22,12 +22,14 @@ PICTURED = (1, 3, 6, 7)
 
 def run_steps(app: App, span: Span, *, rm: bool) -> None:
     """Run steps on the target that the options mean; `rm` stops what was started for it."""
+    from gpuwl.controlplane import state
     from gpuwl.lab.artifacts import Artifacts
     from gpuwl.target import target
 
     choice = target.choose(app.settings)
     if choice.local:
         _would_start(app, span)
+    state.check_outside(app.settings.root)
     artifacts = Artifacts(app.settings.root)
     artifacts.check()
     with (

@@ -107,6 +107,17 @@ def names() -> list[str]:
     return sorted(name for name in found if _NAME.fullmatch(name))
 
 
+def check_outside(path: Path) -> None:
+    """Raise InputError for a path in the folder of a control plane, which goes with it."""
+    for parent in path.resolve().parents:
+        mine = parent.parent == store().resolve() and not parent.exists()
+        if mine or _is_ours(parent):
+            raise InputError(
+                f"{path} belongs to the local control plane {parent.name!r} and goes with it",
+                hint="choose another folder",
+            )
+
+
 def _entries(parent: Path) -> list[Path]:
     try:
         return [Path(entry.path) for entry in os.scandir(parent)]

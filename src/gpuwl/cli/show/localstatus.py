@@ -33,7 +33,7 @@ def print_status(reporter: "Reporter", status: "Status") -> None:
         facts = {"nodes": f"{status.nodes}{of}", **facts}
     for name, fact in facts.items():
         reporter.result(f"  {name:<11}{fact}")
-    for component in status.components:
+    for component in () if status.phase == "elsewhere" else status.components:
         reporter.result(f"  {component.name:<15} {_state(component)}")
 
 
