@@ -107,16 +107,12 @@ def test_a_broken_dump_is_refused_before_anything_starts(name: str, tmp_path: Pa
 def test_a_load_that_was_killed_does_not_count_as_up(name: str, tmp_path: Path) -> None:
     path = tmp_path / "nodes.json"
     path.write_text(json.dumps({"items": [open_node(i) for i in range(3000)]}))
-    code = (
-        "import sys; from pathlib import Path; from gpuwl.lab import local_plane\n"
-        "local_plane.ensure_up(sys.argv[1], nodes=Path(sys.argv[2]), "
-        "say=lambda line: print(line, flush=True))"
-    )
+    gpuwl = Path(sys.executable).with_name("gpuwl")
     with subprocess.Popen(
-        [sys.executable, "-c", code, name, path], stdout=subprocess.PIPE, text=True
+        [gpuwl, "local", "up", "--name", name, "--nodes", path], stderr=subprocess.PIPE, text=True
     ) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline().endswith(" of 3,000 nodes\n")
+        assert child.stderr is not None
+        assert " of 3,000 nodes" in child.stderr.readline()
         child.send_signal(signal.SIGKILL)
     assert not plane.is_up(name)
     assert state.folder(name).exists()

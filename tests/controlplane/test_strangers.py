@@ -48,7 +48,7 @@ def up(control_plane: plane.Plane) -> Iterator[plane.Plane]:
 def test_processes_that_may_not_be_looked_at_are_alive(up: plane.Plane) -> None:
     done = shell(WITHOUT_PTRACE, "local", "up", "--name", up.name)
     assert done.returncode == 0, done.stderr
-    assert f"{up.name} was already up" in done.stdout
+    assert f"{up.name} is already up" in done.stdout
     assert shell(WITHOUT_PTRACE, "local", "status", "--name", up.name).returncode == 0
 
 
@@ -196,7 +196,9 @@ def test_a_plane_of_gpuwl_0_1_0_is_found_and_stopped(
     new.rename(old)
     assert run("local", "status", "--name", "old").stdout.startswith("old: up")
     assert f"{old}/kubeconfig" in run("local", "kubeconfig", "--name", "old").stdout
-    assert run("local", "up", "--name", "old").stdout.startswith("old was already up")
+    assert run("local", "up", "--name", "old").stdout.startswith(
+        "local control plane old is already up"
+    )
     assert "old stopped" in run("local", "down", "--all").stdout
     assert not old.exists()
     assert_none_in(old)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gpuwl.controlplane.binaries.inspection import Described
     from gpuwl.controlplane.binaries.lookup import Binaries, Source
-    from gpuwl.controlplane.plane import Plane, Up
+    from gpuwl.controlplane.plane import Up
 
 
 def name_of(app: App) -> str:

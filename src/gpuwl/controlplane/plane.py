@@ -65,7 +65,7 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
     plane = wanted.running()
     if plane:
         return Up(plane, started=False, seconds=time.monotonic() - began)
-    ports.free()  # whether there is a 127.0.0.1 is known before minutes of getting binaries
+    ports.check()  # not behind minutes of getting binaries
     objects = nodes()
     found = _binaries(version, source, listener)
     with state.locked(name, listener):

@@ -31,10 +31,12 @@ def serves(port: int, authority: Path) -> bool:
 
 
 def free() -> int:
-    """Return a port that is free right now; somebody else may take it before it is used.
+    """Return a port that is free right now; somebody else may take it before it is used."""
+    return check()
 
-    Raises SetupError where this machine has no 127.0.0.1.
-    """
+
+def check() -> int:
+    """Connect to 127.0.0.1 once, and return the port. Raises SetupError where there is none."""
     with socket.socket() as probe:
         try:
             probe.bind((components.ADDRESS, 0))
