@@ -19,7 +19,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterator, NoReturn, Sequence, Tuple
+    from typing import Any, Callable, Iterator, NoReturn, Sequence, Tuple
 
     # Position in a text -> a JSON value and the position behind it.
     Scan = Callable[[str, int], Tuple[object, int]]
@@ -37,8 +37,9 @@ the nvidia.com/ resource that the node advertises in status.allocatable?
   vm-passthrough  one device model, like nvidia.com/GA102GL_A10
   vm-vgpu         one vGPU profile, like nvidia.com/NVIDIA_A10-12Q
 
-The file: what `kubectl get nodes -o json` prints, a NodeList of the raw API, one Node, or
-{"items": [...]}; UTF-8 or UTF-16. A key that occurs twice counts with its last value.
+The file: what `kubectl get nodes -o json` prints, a NodeList of the raw API, one Node,
+{"items": [...]}, or a list of these (`jq -s .`); UTF-8 or UTF-16. A key that occurs twice counts
+with its last value. One page of a longer list is not judged.
 
 options:
   --accept VALUE=PATTERN  names that match PATTERN also fit the label VALUE, any number of them:
@@ -46,12 +47,15 @@ options:
   --ignore PATTERN        leave names that match PATTERN out: --ignore nvidia.com/mlnxnics;
                           repeatable. In a PATTERN, which must match the whole name, * ? and
                           [...] mean what they mean to a shell
+  --require N             exit 2 where fewer than N labelled nodes were judged
   --output text|json      text (the default) or one JSON document
   -h, --help              this text
 
 text output, on stdout:
   OK=<number of labelled nodes>      all agree
   MISMATCH=<node> <reason>           one line for each node that does not, in the file's order
+On stderr: nodes without the label that advertise GPUs, and vm-passthrough nodes that agree only by
+a name that is no card's ("unknown name": a NIC, a switch, another vendor's plugin).
 What is not printable ASCII in a name is printed as \\x20, \\u2028 and so on, a backslash as \\\\.
 
 JSON output: version (1), verdict ("ok" or "mismatch"), judged and mismatches (numbers of nodes),
@@ -59,12 +63,15 @@ nodes: a list in the file's order of
   node, label    strings; a label that is a number in the dump also comes as a string
   source         "allocatable", or "capacity" where the node has no allocatable
   advertised     a list of name, quantity (a string, as in the dump), kind ("container",
-                 "container slice", "vGPU profile" or "device model"), accepted (true where an
-                 --accept let it fit), readable (false where the quantity is none)
+                 "container slice", "vGPU profile" or "device model"), known (false for a device
+                 model that is no card's name), accepted (true where an --accept let it fit),
+                 readable (false where the quantity is none)
   kind           the kind of all advertised names; null where there are none or several kinds
   expected       what the label asks for; null where the operator does not know the value
   verdict        "ok" or "mismatch"
   reason         null, or the text of the MISMATCH line
+  warning        null, or why the verdict "ok" may not hold
+and unlabelled: a list of the names of nodes without the label that advertise GPUs.
 
 exit code: 0 all agree, 1 at least one mismatch, 2 not judged (nothing on stdout, the cause on
 stderr), 130 interrupted.
@@ -106,6 +113,7 @@ CHUNK = 64 * 1024  # bytes: pieces that stay in the cache and below malloc's thr
 # A JSON token that is not a string and still broken off is shorter: -Infinity, \ud83d\ude00.
 LONGEST_TOKEN = 12
 LISTED = 12  # names that one reason shows
+NAMED = 5  # nodes that a warning names
 LONGEST_SHOWN = 1000  # characters; a node's name has at most 253, a resource's 317
 MAKE_IT = "make it with: kubectl get nodes -o json > nodes.json"
 
@@ -121,6 +129,10 @@ class NotNodesError(Exception):
 
 class ItemError(ValueError):
     """An item is no node; the text says why."""
+
+
+class UsageError(Exception):
+    """Arguments that make no sense; the text says which."""
 
 
 class JsonError(ValueError):
@@ -152,6 +164,29 @@ def kind_of(name: str) -> str:
     if short == "gpu.shared" or short.startswith("mig-"):
         return KIND_SLICE
     return KIND_PROFILE if _is_profile(short) else KIND_MODEL
+
+
+def is_known(name: str) -> bool:
+    """Tell whether a name of the kind "device model" can be a card's; others are known by their kind.
+
+    The device plugins take it from pci.ids (GA102GL_A10), whose names begin with a capital and are
+    more than one word; they may have hyphens (sandbox-device-plugin with an empty P_GPU_ALIAS). A
+    card that pci.ids lacks is its four hex digits, and `pgpu` stands for all models. NICs (hostdev),
+    switches and other vendors' plugins (gpumem, vgpu) write what no card is called.
+    """
+    if kind_of(name) != KIND_MODEL:
+        return True
+    short = name[len(PREFIX) :]
+    if short == "pgpu" or (len(short) == 4 and not short.lower().strip(DIGITS + "abcdef")):
+        return True
+    if short[:1] not in CAPITALS or short.startswith(("NVIDIA_", "GRID_")):
+        return short.startswith("nForce")
+    return any(character in DIGITS + "_" for character in short)
+
+
+def kind_in_words(name: str) -> str:
+    """Return the kind of a resource as people call it: "unknown name" for what is no card's."""
+    return kind_of(name) if is_known(name) else "unknown name"
 
 
 def _is_profile(name: str) -> bool:
@@ -272,82 +307,32 @@ class Rules:
     """What --accept and --ignore change; without them, the strict rule.
 
     `accept` holds pairs of label value and pattern, `ignore` patterns, in the syntax of fnmatch.
+    Raises UsageError where one is no pattern.
     """
 
     def __init__(self, accept: Sequence[tuple[str, str]] = (), ignore: Sequence[str] = ()) -> None:
-        self._accept = [(value, Pattern(pattern)) for value, pattern in accept]
-        self._ignore = [Pattern(pattern) for pattern in ignore]
+        self._accept = [(value, _matcher(pattern)) for value, pattern in accept]
+        self._ignore = [_matcher(pattern) for pattern in ignore]
 
     def ignores(self, name: str) -> bool:
         """Tell whether a resource is left out of the judgement."""
-        return any(pattern.matches(name) for pattern in self._ignore)
+        return any(matches(name[:LONGEST_SHOWN]) for matches in self._ignore)
 
     def accepts(self, label: str, name: str) -> bool:
         """Tell whether a resource was said to fit a label."""
-        return any(value == label and pattern.matches(name) for value, pattern in self._accept)
-
-
-class Pattern:
-    """A pattern of fnmatch, matched in time that grows with name times pattern, no faster.
-
-    The fnmatch of Python 3.8 takes longer than anybody waits where * occurs often, and until 3.9
-    it fails on a range like [z-a].
-    """
-
-    def __init__(self, text: str) -> None:
-        # What each place takes: None for *, else the ranges of a set, and whether it is negated.
-        self._places: list[tuple[list[tuple[str, str]], bool] | None] = []
-        pos = 0
-        while pos < len(text):
-            pos = self._add(text, pos)
-
-    def _add(self, text: str, pos: int) -> int:
-        """Add the place that begins at `pos`; return the position behind it."""
-        character = text[pos]
-        negated = text[pos + 1 : pos + 2] == "!"
-        start = pos + 1 + negated
-        end = text.find("]", start + 1)  # a ] that comes first is a member of the set
-        if character == "[" and end > 0:
-            self._places.append((_ranges(text[start:end]), negated))
-            return end + 1
-        if character == "*":
-            self._places.append(None)
-        else:
-            self._places.append(([] if character == "?" else [(character,) * 2], character == "?"))
-        return pos + 1
-
-    def matches(self, name: str) -> bool:
-        """Tell whether the whole name matches."""
-        pos = at = 0
-        star, resume = -1, 0  # the last * that was met, and where to go on if it takes one more
-        while pos < len(name):
-            if at < len(self._places) and self._places[at] is None:
-                star, resume = at, pos
-                at += 1
-            elif at < len(self._places) and self._takes(at, name[pos]):
-                pos, at = pos + 1, at + 1
-            elif star >= 0:
-                resume += 1
-                pos, at = resume, star + 1
-            else:
-                return False
-        return not any(self._places[at:])
-
-    def _takes(self, at: int, character: str) -> bool:
-        place = self._places[at]
-        return place is not None and place[1] != any(
-            first <= character <= last for first, last in place[0]
+        return any(
+            value == label and matches(name[:LONGEST_SHOWN]) for value, matches in self._accept
         )
 
 
-def _ranges(members: str) -> list[tuple[str, str]]:
-    """Return what stands between [ and ] as ranges; that of a single character is one long."""
-    found = []
-    while members:
-        length = 3 if len(members) > 2 and members[1] == "-" else 1
-        found.append((members[0], members[length - 1]))
-        members = members[length:]
-    return found
+def _matcher(pattern: str) -> Callable[[str], object]:
+    import fnmatch
+    import re
+
+    try:
+        return re.compile(fnmatch.translate(pattern)).match
+    except re.error:  # a range like [z-a]; from Python 3.9 on it matches nothing
+        raise UsageError(f"{shown(pattern)} is not a pattern") from None
 
 
 STRICT = Rules()
@@ -356,33 +341,36 @@ STRICT = Rules()
 class Resource:
     """One advertised nvidia.com/ resource."""
 
-    __slots__ = ("accepted", "kind", "name", "quantity", "readable")
+    __slots__ = ("accepted", "kind", "known", "name", "quantity", "readable")
 
     def __init__(self, name: str, quantity: object, label: str, rules: Rules) -> None:
         self.name = name
         self.quantity = _plain(quantity)
         self.readable = is_present(quantity) is not None
         self.kind = kind_of(name)
+        self.known = is_known(name)
         self.accepted = rules.accepts(label, name)
 
     def describe(self) -> str:
         """Return name, quantity and kind for a reason."""
         note = "" if self.readable else ", a quantity that cannot be read"
-        return f"{shown(self.name)}={shown(self.quantity)} ({self.kind}{note})"
+        return f"{shown(self.name)}={shown(self.quantity)} ({kind_in_words(self.name)}{note})"
 
 
 class Verdict:
     """What was found on one labelled node; `reason` is empty where label and resources agree."""
 
-    __slots__ = ("label", "node", "reason", "resources", "rules", "source", "status")
+    __slots__ = ("label", "labels", "node", "reason", "resources", "rules", "source", "status")
 
-    def __init__(self, node: str, label: str, status: dict[str, object], rules: Rules) -> None:
-        self.node = node
+    def __init__(self, node: dict[str, object], label: str, rules: Rules) -> None:
+        metadata = mapping(node, "metadata")
+        self.node = name_of(metadata)
+        self.labels = mapping(metadata, "labels")
         self.label = label
         self.rules = rules
-        self.status = status
-        self.source = "allocatable" if status.get("allocatable") is not None else "capacity"
-        amounts = mapping(status, self.source)
+        self.status = mapping(node, "status")
+        self.source = _source_of(self.status)
+        amounts = mapping(self.status, self.source)
         names = sorted(name for name in amounts if name.startswith(PREFIX))
         self.resources = [
             Resource(name, amounts[name], label, rules)
@@ -390,6 +378,13 @@ class Verdict:
             if is_present(amounts[name]) is not False and not rules.ignores(name)
         ]
         self.reason = "" if agree(label, self.resources) else _reason(self)
+
+    @property
+    def unknown(self) -> str:
+        """The unknown name that alone makes a passthrough node agree, or nothing."""
+        if self.reason or self.label != VM_PASSTHROUGH:
+            return ""
+        return "".join(r.name for r in self.resources if not r.known and not r.accepted)
 
 
 def agree(label: str, resources: Sequence[Resource]) -> bool:
@@ -410,11 +405,26 @@ def judge(node: dict[str, object], rules: Rules = STRICT) -> Verdict | None:
     Raises ItemError where the object has no name or a field is of the wrong type.
     """
     metadata = mapping(node, "metadata")
-    name = name_of(metadata)
+    name_of(metadata)
     label = mapping(metadata, "labels").get(LABEL_KEY)
-    if label is None:
-        return None
-    return Verdict(name, _plain(label), mapping(node, "status"), rules)
+    return None if label is None else Verdict(node, _plain(label), rules)
+
+
+def _source_of(status: dict[str, object]) -> str:
+    return "allocatable" if status.get("allocatable") is not None else "capacity"
+
+
+def advertises(node: dict[str, object], rules: Rules = STRICT) -> bool:
+    """Tell whether a node, labelled or not, advertises an nvidia.com/ name."""
+    try:
+        status = mapping(node, "status")
+        amounts = mapping(status, _source_of(status))
+    except ItemError:  # nobody judges an unlabelled node
+        return False
+    return any(
+        name.startswith(PREFIX) and is_present(amounts[name]) and not rules.ignores(name)
+        for name in amounts
+    )
 
 
 def name_of(metadata: dict[str, object]) -> str:
@@ -438,27 +448,51 @@ def mapping(parent: dict[str, object], key: str) -> dict[str, object]:
     return value
 
 
-# --- Reasons ----------------------------------------------------------------------------------
+# --- Reasons: what is wrong, the likely cause, what to do ---------------------------------------
+
+DEPLOY = "nvidia.com/gpu.deploy."
+# What has to run before a node advertises the resource of its label.
+OPERANDS = {
+    CONTAINER: ("device-plugin", "driver", "container-toolkit", "operator-validator"),
+    VM_PASSTHROUGH: (
+        "sandbox-device-plugin",
+        "kata-sandbox-device-plugin",
+        "vfio-manager",
+        "sandbox-validator",
+    ),
+    VM_VGPU: ("sandbox-device-plugin", "vgpu-manager", "vgpu-device-manager", "sandbox-validator"),
+}
+CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+NODE = "\0"  # stands for the node's name in a command; no text that is shown holds it
+SEE_PODS = f"see what runs there: kubectl get pods -A -o wide --field-selector spec.nodeName={NODE}"
 
 
 def _reason(verdict: Verdict) -> str:
     expected = EXPECTED.get(verdict.label)
     label = shown(verdict.label) or '""'
     if expected is None:
-        head = f"label {label} is {_near(verdict.label)}"
+        wrong = f"label {label} is none of {', '.join(LABEL_VALUES)}"
+        parts = [wrong, f"advertises {_advertised(verdict)}", *_about_label(verdict.label)]
     else:
-        head = f"label {label}; expected {expected}"
-    cause = "" if expected is None else _cause(verdict)
-    return f"{head}; advertises {_advertised(verdict)}" + (f"; {cause}" if cause else "")
+        wrong = f"label {label}, but advertises {_advertised(verdict)}"
+        parts = [wrong, f"expected {expected}", *_cause(verdict)]
+    name = verdict.node if _is_harmless(verdict.node) else ""
+    # No command for a node whose name could mean something to a shell.
+    shell = [part.replace(NODE, name) for part in parts[2:] if name or NODE not in part]
+    return "; ".join([*parts[:2], *shell])
 
 
-def _near(label: str) -> str:
+def _about_label(label: str) -> list[str]:
     text = (
-        f"none of {', '.join(LABEL_VALUES)}: the operator silently falls back to its default"
+        "the operator silently falls back to its default"
         " (container, unless sandboxWorkloads.defaultWorkload says otherwise)"
     )
     near = _nearest(label)
-    return f"{text}; did you mean {near}?" if near else text
+    return [text, f"did you mean {near}?", _relabel(near)] if near else [text]
+
+
+def _relabel(value: str) -> str:
+    return f"kubectl label node {NODE} {LABEL_KEY}={value} --overwrite"
 
 
 def _nearest(label: str) -> str:
@@ -483,126 +517,140 @@ def _advertised(verdict: Verdict) -> str:
     return text + where
 
 
-def _cause(verdict: Verdict) -> str:
-    """Return the likely cause, where the dump shows one."""
+def _cause(verdict: Verdict) -> list[str]:
+    """Return the likely cause, where the dump shows one, and what to do about it."""
+    causes = [_slices, _bystanders, _misspelt, _moved, _several]
     if not verdict.resources:
-        return _cause_of_nothing(verdict)
-    for cause in (_cause_slices, _cause_bystanders, _cause_misspelt, _cause_moved, _cause_several):
-        text = cause(verdict)
-        if text:
-            return text
-    return ""
+        causes = [_dra, _switched_off, _nothing_left, _no_cards]
+    return next((found for cause in causes for found in [cause(verdict)] if found), [])
 
 
-def _cause_of_nothing(verdict: Verdict) -> str:
+def _dra(verdict: Verdict) -> list[str]:
+    if _plain(verdict.labels.get(DEPLOY + "dra-driver")) != "true":
+        return []
+    see = f"see: kubectl get resourceslices --field-selector spec.nodeName={NODE}"
+    return ["the operator's DRA stack serves this node and does not read the label", see]
+
+
+def _switched_off(verdict: Verdict) -> list[str]:
+    """Find a label that keeps the operator from deploying what would advertise."""
+    for operand in ("operands", *OPERANDS[verdict.label]):
+        key, value = DEPLOY + operand, _plain(verdict.labels.get(DEPLOY + operand))
+        if value == "false":
+            return [
+                f"{key}=false switches it off",
+                f"switch it on: kubectl label node {NODE} {key}-",
+            ]
+        if value.startswith("paused"):
+            see = f"see how far: kubectl get node {NODE} -L nvidia.com/gpu-driver-upgrade-state"
+            return [f"{key}={shown(value)}: it comes back after the driver's upgrade", see]
+    return []
+
+
+def _nothing_left(verdict: Verdict) -> list[str]:
+    """Tell by the names that are left, with nothing behind them."""
     amounts, capacity = (
-        {name: quantity for name, quantity in found.items() if name.startswith(PREFIX)}
-        for found in (
-            mapping(verdict.status, verdict.source),
-            mapping(verdict.status, "capacity"),
-        )
+        {
+            name: quantity
+            for name, quantity in mapping(verdict.status, field).items()
+            if name.startswith(PREFIX)
+        }
+        for field in (verdict.source, "capacity")
     )
-    counted = [name for name in amounts if not verdict.rules.ignores(name)]
     left = [
         f"{shown(name)}={shown(_plain(quantity))}"
         for name, quantity in sorted(capacity.items())
         if is_present(quantity) and not verdict.rules.ignores(name)
     ]
     if left and verdict.source == "allocatable":
-        return (
-            f"capacity still has {', '.join(left[:LISTED])}: the device plugin is gone"
-            " or calls every device unhealthy"
-        )
-    if counted:
-        return "the device plugin registered, but with no device"
-    if amounts:
-        return "what it has is left out by --ignore"
-    return "no device plugin has registered on this node"
+        has = f"capacity still has {', '.join(left[:LISTED])}"
+        return [f"{has}: the device plugin is gone or calls every device unhealthy", SEE_PODS]
+    if any(not verdict.rules.ignores(name) for name in amounts):
+        return ["the device plugin registered, but with no device", SEE_PODS]
+    return ["what it has is left out by --ignore"] if amounts else []
 
 
-def _cause_slices(verdict: Verdict) -> str:
+def _no_cards(verdict: Verdict) -> list[str]:
+    if any(role in verdict.labels for role in CONTROL_PLANE):
+        off = f"take the label off: kubectl label node {NODE} {LABEL_KEY}-"
+        return ["a control-plane node without cards", off]
+    text = "no device plugin has registered on this node"
+    if _plain(verdict.labels.get("nvidia.com/gpu.present")) != "true":
+        text += ", nor does the operator see a card there (nvidia.com/gpu.present is not true)"
+    return [text, SEE_PODS]
+
+
+def _slices(verdict: Verdict) -> list[str]:
     others = _unfitting(verdict)
-    slices = [resource for resource in others if resource.kind == KIND_SLICE]
+    slices = [resource.name for resource in others if resource.kind == KIND_SLICE]
     if verdict.label != CONTAINER or not slices or len(slices) < len(others):
-        return ""
-    if all(resource.name.startswith("nvidia.com/mig-") for resource in slices):
-        return "MIG slices; to let them pass: --accept container='nvidia.com/mig-*'"
-    pattern = _argument([resource.name for resource in slices], "--accept container=")
-    return f"shared GPUs; to let them pass: {pattern}" if pattern else ""
+        return []
+    if all(name.startswith("nvidia.com/mig-") for name in slices):
+        return ["MIG slices", _again("to let them pass", ["--accept container='nvidia.com/mig-*'"])]
+    return ["shared GPUs", *_again_with(slices, "to let them pass", "--accept container=")]
 
 
-def _cause_bystanders(verdict: Verdict) -> str:
+def _bystanders(verdict: Verdict) -> list[str]:
     """Find names without which the node would agree, and that need not be GPUs."""
     others = [r.name for r in verdict.resources if not r.accepted and _is_bystander(r)]
     rest = [r for r in verdict.resources if r.name not in others]
     if not others or not rest or not agree(verdict.label, rest):
-        return ""
-    arguments = _argument(others, "--ignore ")
-    return f"if those are no GPUs (NICs, switches, sound): {arguments}" if arguments else ""
+        return []
+    return _again_with(others, "if those are no GPUs (NICs, switches, sound)", "--ignore ")
 
 
 def _is_bystander(resource: Resource) -> bool:
     """Tell whether it can be a NIC, a switch or a card's audio function, by its name."""
-    if resource.kind != KIND_MODEL:
-        return False
     name = resource.name.lower()
-    return "audio" in name or "nvswitch" in name or not _is_from_pci_ids(resource.name)
+    return resource.kind == KIND_MODEL and (
+        "audio" in name or "nvswitch" in name or not resource.known
+    )
 
 
-def _cause_misspelt(verdict: Verdict) -> str:
+def _misspelt(verdict: Verdict) -> list[str]:
     """Find a vGPU profile that was written almost right, which makes it a device model."""
     if verdict.label != VM_VGPU:
+        return []
+    for name in (r.name for r in _unfitting(verdict) if r.kind == KIND_MODEL):
+        what = _misspelling(name)
+        if what:
+            return [f"{shown(name)} looks like a vGPU profile {what}", SEE_PODS]
+    return []
+
+
+def _misspelling(name: str) -> str:
+    if _is_profile(name.upper()):
+        return "in the wrong case"
+    if not name.startswith(("nvidia.com/NVIDIA_", "nvidia.com/GRID_")):
         return ""
-    for resource in _unfitting(verdict):
-        name = resource.name
-        if kind_of(name) != KIND_MODEL:
-            continue
-        if _is_profile(name.upper()):
-            return f"{shown(name)} looks like a vGPU profile in the wrong case"
-        if not name.startswith(("nvidia.com/NVIDIA_", "nvidia.com/GRID_")):
-            continue
-        head, _, tail = name.rpartition("_")
-        if _is_profile(f"{head}-{tail}"):
-            return f"{shown(name)} looks like a vGPU profile with _ where - belongs"
-        if _is_profile(f"{name}Q"):
-            return f"{shown(name)} looks like a vGPU profile without its series letter"
-    return ""
+    head, _, tail = name.rpartition("_")
+    if _is_profile(f"{head}-{tail}"):
+        return "with _ where - belongs"
+    return "without its series letter" if _is_profile(f"{name}Q") else ""
 
 
-def _cause_moved(verdict: Verdict) -> str:
+def _moved(verdict: Verdict) -> list[str]:
     """Find one other label that everything on the node would fit, or a stranger's plugin."""
     kinds = {resource.kind for resource in verdict.resources}
-    mode = ""
+    strange = [r.name for r in verdict.resources if not r.known]
+    mode = VM_PASSTHROUGH if kinds == {KIND_MODEL} else ""
     if kinds <= {KIND_CONTAINER, KIND_SLICE}:
         mode = CONTAINER
     elif kinds == {KIND_PROFILE}:
         mode = VM_VGPU
-    elif kinds == {KIND_MODEL}:
-        strange = [r.name for r in verdict.resources if not _is_from_pci_ids(r.name)]
-        if strange:
-            return f"{shown(strange[0])} is no name of the operator's: another device plugin runs"
-        mode = VM_PASSTHROUGH
+    elif mode and strange:
+        return [f"{shown(strange[0])} is no card's name: another device plugin runs", SEE_PODS]
     if mode in ("", verdict.label):
-        return ""
-    return (
-        f"the node still advertises what {mode} would: the label was moved and the old device"
-        " plugin remained, or the label is wrong"
-    )
+        return []
+    still = f"the node still advertises what {mode} would"
+    why = "the label was moved and the old device plugin remained, or the label is wrong"
+    return [f"{still}: {why}", f"if it is wrong: {_relabel(mode)}"]
 
 
-def _is_from_pci_ids(name: str) -> bool:
-    """Tell whether a name can come from pci.ids: a chip like GA102GL first, or a bare device id.
-
-    The sandbox device plugin drops hyphens from that text. pgpu: what it calls all models alike.
-    """
-    short = name[len(PREFIX) :]
-    if len(short) == 4 and not short.lower().strip(DIGITS + "abcdef"):
-        return True
-    return short == "pgpu" or (short[:1] in CAPITALS and "-" not in short)
-
-
-def _cause_several(verdict: Verdict) -> str:
-    return "one worker node runs one kind of GPU work" if len(verdict.resources) > 1 else ""
+def _several(verdict: Verdict) -> list[str]:
+    if len(verdict.resources) < 2:
+        return []
+    return ["one worker node runs one kind of GPU work", SEE_PODS]
 
 
 def _unfitting(verdict: Verdict) -> list[Resource]:
@@ -610,14 +658,21 @@ def _unfitting(verdict: Verdict) -> list[Resource]:
     return [r for r in verdict.resources if r.kind != own and not r.accepted]
 
 
-def _argument(names: list[str], option: str) -> str:
-    """Return options to paste into a shell; nothing where a name could mean something there."""
-    if not names or len(names) > 4:
-        return ""
-    harmless = frozenset(CAPITALS + CAPITALS.lower() + DIGITS + "._/-")
-    if any(len(name) > 100 or not harmless.issuperset(name) for name in names):
-        return ""
-    return " ".join(option + name for name in names)
+def _again_with(names: list[str], what: str, option: str) -> list[str]:
+    """Say how to judge again with an option for each name; nothing where a shell could obey one."""
+    if len(names) > 4 or not all(_is_harmless(name) for name in names):
+        return []
+    return [_again(what, [option + name for name in names])]
+
+
+def _again(what: str, options: list[str]) -> str:
+    return f"{what}: check-config.sh {' '.join(options)} nodes.json"
+
+
+def _is_harmless(name: str) -> bool:
+    """Tell whether a name means nothing to a shell but itself."""
+    letters = frozenset(CAPITALS + CAPITALS.lower() + DIGITS + "._/-")
+    return letters.issuperset(name) and len(name) <= 253 and not name.startswith("-")
 
 
 # --- Reading JSON piece by piece --------------------------------------------------------------
@@ -1083,44 +1138,61 @@ class Check(Sink):
         self.problem = ""
         self.mismatches: list[str] = []
         self.records: list[str] = []
-        self._before: list[tuple[dict[str, object], int, int]] = []
+        self.unlabelled = 0  # nodes that advertise something all the same
+        self.unlabelled_names: list[str] = []  # the first; all of them with `keep`
+        self.unknown = 0  # nodes that agree by an unknown name alone
+        self.unknown_names: list[str] = []  # the first
+        self._before: list[dict[str, Any]] = []
 
     def begin(self) -> None:
-        """Note what was found so far."""
-        self._before.append((dict(self.__dict__), len(self.mismatches), len(self.records)))
+        """Note what was found so far: numbers, and how long each list is."""
+        now = self.__dict__.items()
+        self._before.append({k: len(v) if isinstance(v, list) else v for k, v in now})
 
     def forget(self) -> None:
         """Go back to what was found when the list began."""
-        found, mismatches, records = self._before.pop()
-        self.__dict__.update(found)
-        del self.mismatches[mismatches:], self.records[records:]
+        for key, before in self._before.pop().items():
+            now = self.__dict__[key]
+            if isinstance(now, list):
+                del now[before:]
+            else:
+                self.__dict__[key] = before
 
     def add(self, item: object, place: str) -> None:
         """Judge one item; the first that cannot be a node is remembered as the problem."""
         if self.problem:
             return
         try:
-            verdict = self._judge(item, place)
+            self._judge(item, place)
         except ItemError as error:
             self.problem = within(place, str(error))
-            return
-        if verdict is None:
-            return
-        self.judged += 1
-        if verdict.reason:
-            self.mismatches.append(f"MISMATCH={shown(verdict.node)} {verdict.reason}\n")
-        if self._keep:
-            self.records.append(self._keep(verdict))
 
-    def _judge(self, item: object, place: str) -> Verdict | None:
+    def _judge(self, item: object, place: str) -> None:
         if not isinstance(item, dict):
             raise ItemError(f"is {json_type(item)} and not a node")
         kind = kind_of_object(item)
         if kind not in ("", "Node") or is_of_a_group(item):
             self._pass_over(kind, place)
-            return None
+            return
         self.nodes += 1
-        return judge(item, self._rules)
+        verdict = judge(item, self._rules)
+        if verdict:
+            self._count(verdict)
+        elif advertises(item, self._rules):
+            self.unlabelled += 1
+            if self._keep or self.unlabelled <= NAMED:
+                self.unlabelled_names.append(name_of(mapping(item, "metadata")))
+
+    def _count(self, verdict: Verdict) -> None:
+        self.judged += 1
+        if verdict.reason:
+            self.mismatches.append(f"MISMATCH={shown(verdict.node)} {verdict.reason}\n")
+        if self._keep:
+            self.records.append(self._keep(verdict))
+        if verdict.unknown:
+            self.unknown += 1
+            if self.unknown <= NAMED:
+                self.unknown_names.append(f"{shown(verdict.node)} ({shown(verdict.unknown)})")
 
     def _pass_over(self, kind: str, place: str) -> None:
         self.other = self.other if self.others else (kind, place)
@@ -1258,6 +1330,7 @@ def _record(verdict: Verdict) -> str:
                     "name": resource.name,
                     "quantity": resource.quantity,
                     "kind": resource.kind,
+                    "known": resource.known,
                     "accepted": resource.accepted,
                     "readable": resource.readable,
                 }
@@ -1267,21 +1340,46 @@ def _record(verdict: Verdict) -> str:
             "expected": EXPECTED.get(verdict.label),
             "verdict": "mismatch" if verdict.reason else "ok",
             "reason": verdict.reason or None,
+            "warning": f"{shown(verdict.unknown)} is no card's name" if verdict.unknown else None,
         }
     )
 
 
 def _json_document(check: Check) -> str:
+    import json
+
     verdict = "mismatch" if check.mismatches else "ok"
     nodes = ",\n  ".join(check.records)
     return (
         f'{{"version": 1, "verdict": "{verdict}", "judged": {check.judged},'
-        f' "mismatches": {len(check.mismatches)}, "nodes": [\n  {nodes}\n]}}\n'
+        f' "mismatches": {len(check.mismatches)}, "nodes": [\n  {nodes}\n],'
+        f' "unlabelled": {json.dumps(check.unlabelled_names)}}}\n'
     )
 
 
 def _text_document(check: Check) -> str:
     return "".join(check.mismatches) or f"OK={check.judged}\n"
+
+
+def _warn(check: Check, name: str) -> None:
+    """Tell on stderr what the verdict does not say."""
+    texts = [] if check.judged else [f"{name} holds no node with the label {LABEL_KEY}"]
+    if check.unlabelled:
+        first = [shown(node) for node in check.unlabelled_names[:NAMED]]
+        what = f"without the label {LABEL_KEY}" if check.judged else "without it"
+        texts.append(f"nodes {what} that advertise GPUs: {_counted(check.unlabelled, first)}")
+    if texts:
+        _say(f"warning: {'; '.join(texts)}")
+    if check.unknown:
+        _say(
+            "warning: vm-passthrough nodes that agree only by an unknown name, which is no card's:"
+            f" {_counted(check.unknown, check.unknown_names)}"
+        )
+
+
+def _counted(number: int, first: list[str]) -> str:
+    more = ", ..." if number > len(first) else ""
+    return f"{number} ({', '.join(first)}{more})"
 
 
 def _say(text: str) -> None:
@@ -1319,10 +1417,6 @@ def _cause_of(error: Exception) -> str:
 # --- Command line -----------------------------------------------------------------------------
 
 
-class UsageError(Exception):
-    """Arguments that make no sense; the text says which."""
-
-
 class Options:
     """What the command line asks for."""
 
@@ -1331,6 +1425,7 @@ class Options:
         self.accept: list[tuple[str, str]] = []
         self.ignore: list[str] = []
         self.output = "text"
+        self.require = 0
         self.help = False
 
     def set(self, option: str, value: str) -> None:
@@ -1341,6 +1436,10 @@ class Options:
             if value not in ("text", "json"):
                 raise UsageError(f"--output is text or json, not {shown(value)}")
             self.output = value
+        elif option == "--require":
+            if not _is_number(value) or len(value) > 9:
+                raise UsageError(f"--require is a number of nodes, not {shown(value)}")
+            self.require = int(value)
         else:
             label, equals, pattern = value.partition("=")
             if label not in LABEL_VALUES or not equals or not pattern:
@@ -1362,7 +1461,7 @@ def _parse(arguments: Sequence[str]) -> Options:
             break
         if argument in ("-h", "--help"):
             options.help = True
-        elif name in ("--accept", "--ignore", "--output"):
+        elif name in ("--accept", "--ignore", "--output", "--require"):
             if not equals and not waiting:
                 raise UsageError(f"{name} needs a value")
             options.set(name, value if equals else waiting.pop())
@@ -1392,8 +1491,13 @@ def _check(options: Options) -> int:
     except MemoryError:
         _say(f"{name} holds a single value that does not fit into memory")
         return 2
-    if not check.judged:
-        _say(f"warning: {name} holds no node with the label {LABEL_KEY}")
+    if check.judged < options.require:
+        _say(
+            f"not judged: {name} holds {check.judged} nodes with the label {LABEL_KEY},"
+            f" --require asks for {options.require}"
+        )
+        return 2
+    _warn(check, name)
     document = _json_document(check) if as_json else _text_document(check)
     return _deliver(document, 1 if check.mismatches else 0)
 

@@ -8,7 +8,7 @@ from tests.checker.support import Json, chunks_of, dump, gpus, node, run_main
 
 GOOD = node("good", "container", gpus(gpu="4"))
 BAD = node("bad", "vm-vgpu", gpus(gpu="4"))
-UNLABELLED = node("plain", None, gpus(gpu="4"))
+UNLABELLED = node("plain", None, gpus(gpu="0"))
 
 
 def bare(item: dict[str, Json]) -> dict[str, Json]:

@@ -222,6 +222,131 @@ def test_likely_cause(label: str, allocatable: Json, words: str) -> None:
     assert words in judge(label, allocatable).out
 
 
+@pytest.mark.parametrize(
+    ("label", "labels", "cause", "command"),
+    [
+        (
+            "container",
+            {"nvidia.com/gpu.deploy.device-plugin": "false"},
+            "nvidia.com/gpu.deploy.device-plugin=false switches it off",
+            "kubectl label node n1 nvidia.com/gpu.deploy.device-plugin-",
+        ),
+        (
+            "vm-passthrough",
+            {"nvidia.com/gpu.deploy.vfio-manager": "false"},
+            "gpu.deploy.vfio-manager=false",
+            "kubectl label node n1 nvidia.com/gpu.deploy.vfio-manager-",
+        ),
+        (
+            "vm-vgpu",
+            {"nvidia.com/gpu.deploy.operands": "false"},
+            "nvidia.com/gpu.deploy.operands=false",
+            "kubectl label node n1 nvidia.com/gpu.deploy.operands-",
+        ),
+        (
+            "container",
+            {"nvidia.com/gpu.deploy.driver": "paused-for-driver-upgrade"},
+            "nvidia.com/gpu.deploy.driver=paused-for-driver-upgrade: it comes back after",
+            "kubectl get node n1 -L nvidia.com/gpu-driver-upgrade-state",
+        ),
+        (
+            "container",
+            {"nvidia.com/gpu.deploy.dra-driver": "true"},
+            "DRA stack serves this node and does not read the label",
+            "kubectl get resourceslices --field-selector spec.nodeName=n1",
+        ),
+        (
+            "container",
+            {"node-role.kubernetes.io/control-plane": ""},
+            "a control-plane node without cards",
+            "kubectl label node n1 nvidia.com/gpu.workload.config-",
+        ),
+        (
+            "container",
+            {"nvidia.com/gpu.present": "true"},
+            "no device plugin has registered on this node; see",
+            "kubectl get pods -A -o wide --field-selector spec.nodeName=n1",
+        ),
+        ("container", {}, "nvidia.com/gpu.present is not true", "kubectl get pods -A"),
+        # what does not keep the node from advertising is no cause
+        ("container", {"nvidia.com/gpu.deploy.dcgm": "false"}, "no device plugin", "kubectl get"),
+        (
+            "vm-vgpu",
+            {"nvidia.com/gpu.deploy.device-plugin": "false"},
+            "no device plugin has registered",
+            "kubectl get pods",
+        ),
+    ],
+    ids=range(10),
+)
+def test_labels_tell_why_nothing_is_advertised(
+    label: str, labels: dict[str, str], cause: str, command: str
+) -> None:
+    item = node("n1", label, {"cpu": "4"})
+    item["metadata"] = {"name": "n1", "labels": {"nvidia.com/gpu.workload.config": label} | labels}
+    out = run_main(dump(item)).out
+    assert f"label {label}, but advertises no nvidia.com/ resource; expected" in out
+    assert cause in out
+    assert command in out.split("; ")[-1]
+
+
+def test_the_command_puts_the_label_right() -> None:
+    out = run_main(dump(node("gpu-7", "vm-gpu", {A10_12Q: "1"}))).out
+    fix = "kubectl label node gpu-7 nvidia.com/gpu.workload.config=vm-vgpu --overwrite\n"
+    assert out.endswith(fix)
+    assert run_main(dump(node("gpu-7", "container", {A10_12Q: "1"}))).out.endswith(fix)
+
+
+@pytest.mark.parametrize("name", ["NODE", "a\0b", "-x", "a b", "$(id)"])
+def test_no_command_names_a_node_that_a_shell_would_obey(name: str) -> None:
+    out = run_main(dump(node(name, "container", {"nvidia.com/GA100_NODE": "1"}))).out
+    assert ("kubectl label node NODE " in out) == (name == "NODE")
+    assert "GA100_NODE=1" in out
+    assert "\0" not in out
+
+
+HYPHENATED = ["GA100_A100-SXM-64GB", "TU104GL_Quadro_RTX_5000-Max-Q"]
+
+
+@pytest.mark.parametrize("name", HYPHENATED)
+def test_a_model_with_hyphens_is_the_operators_too(name: str) -> None:
+    """sandbox-device-plugin with an empty P_GPU_ALIAS keeps them."""
+    assert judge("vm-passthrough", {f"nvidia.com/{name}": "1"}).code == 0
+    out = judge("container", {f"nvidia.com/{name}": "1"}).out
+    assert "another device plugin" not in out
+    assert "still advertises what vm-passthrough would" in out
+
+
+def test_a_passthrough_node_with_an_unknown_name_alone_agrees_with_a_warning() -> None:
+    nodes = [node(f"n{n}", "vm-passthrough", {NIC: "8"}) for n in range(7)]
+    nodes += [node("known", "vm-passthrough", {A10: "2"})]
+    result = run_main(dump(*nodes))
+    assert (result.code, result.out) == (0, "OK=8\n")
+    assert result.err == (
+        "check-config: warning: vm-passthrough nodes that agree only by an unknown name, which is"
+        f" no card's: 7 (n0 ({NIC}), n1 ({NIC}), n2 ({NIC}), n3 ({NIC}), n4 ({NIC}), ...)\n"
+    )
+    accept = ("--accept", f"vm-passthrough={NIC}")
+    assert run_main(dump(*nodes), *accept).err == ""
+
+
+def test_nodes_without_the_label_that_advertise_gpus_are_told() -> None:
+    plain = [node(f"n{n}", None, gpus(gpu="4")) for n in range(6)]
+    others = [node("none", None, gpus(gpu="0k")), node("nic", None, {NIC: "1"})]
+    odd = node("odd")
+    odd["status"] = "what nobody judges is not looked into"
+    good = node("good", "container", gpus(gpu="4"))
+    result = run_main(dump(*plain, *others, odd, good), "--ignore", NIC)
+    assert result.out == "OK=1\n"
+    assert result.err == (
+        "check-config: warning: nodes without the label nvidia.com/gpu.workload.config that"
+        " advertise GPUs: 6 (n0, n1, n2, n3, n4, ...)\n"
+    )
+    alone = run_main(dump(*plain[:1]))
+    assert (alone.out, alone.err.count("\n")) == ("OK=0\n", 1)
+    assert alone.err.endswith("workload.config; nodes without it that advertise GPUs: 1 (n0)\n")
+
+
 def test_plugin_gone() -> None:
     out = judge("vm-vgpu", {A10_12Q: "0"}, capacity={A10_12Q: "16", "cpu": "4"}).out
     assert f"capacity still has {A10_12Q}=16: the device plugin is gone" in out
@@ -247,9 +372,10 @@ def test_a_gpu_is_not_suggested_to_be_ignored(name: str) -> None:
 def test_reason_has_label_names_quantities_and_expectation() -> None:
     out = judge("container", {GPU: "8", A10: 2}).out
     assert out == (
-        "MISMATCH=n label container; expected nvidia.com/gpu alone; advertises"
-        " nvidia.com/GA102GL_A10=2 (device model), nvidia.com/gpu=8 (container);"
-        " one worker node runs one kind of GPU work\n"
+        "MISMATCH=n label container, but advertises nvidia.com/GA102GL_A10=2 (device model),"
+        " nvidia.com/gpu=8 (container); expected nvidia.com/gpu alone;"
+        " one worker node runs one kind of GPU work;"
+        " see what runs there: kubectl get pods -A -o wide --field-selector spec.nodeName=n\n"
     )
 
 

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwl.checker import KIND_CONTAINER, KIND_MODEL, KIND_PROFILE, KIND_SLICE, is_present, kind_of
+from gpuwl.checker import (
+    KIND_CONTAINER,
+    KIND_MODEL,
+    KIND_PROFILE,
+    KIND_SLICE,
+    is_known,
+    is_present,
+    kind_of,
+)
 
 TYPES = (Path(__file__).parent / "data" / "vgpu-types.txt").read_text().split()
 
@@ -67,6 +75,29 @@ def test_underscored_types_are_models() -> None:
     """What the device plugin makes of a device name holds no hyphen, so it is never a profile."""
     names = {f"nvidia.com/{name.replace('-', '_')}" for name in TYPES}
     assert {kind_of(name) for name in names} == {KIND_MODEL}
+
+
+UNKNOWN = (
+    "hostdev mlnxnics rdma nvswitch gpumem gpumem-percentage gpucores sharedgpu vgpu vgpu-cores"
+    " vgpu-memory vgpu-number imex-channel GPU gpu2 cpu gpu.Shared NVIDIA_A10-12q GRID_T4_2Q"
+    " \u0410D102GL_L40S A"
+)
+KNOWN = (
+    "GA102GL_A10 GA100_A100-SXM-64GB GH100_H200_SXM_141GB GM107M_GeForce_GTX_860M NV1 MCP61"
+    " High_Definition_Audio_Controller nForce2_AGP GT200b_Quadro 26b5 2236 pgpu"
+    " gpu gpu.shared mig-1g.10gb NVIDIA_A10-12Q GRID_T4-2B4"
+)
+
+
+@pytest.mark.parametrize("name", [*UNKNOWN.split(), ""])
+def test_what_is_no_cards_name_is_unknown(name: str) -> None:
+    assert kind_of(f"nvidia.com/{name}") == KIND_MODEL
+    assert not is_known(f"nvidia.com/{name}")
+
+
+@pytest.mark.parametrize("name", KNOWN.split())
+def test_cards_and_the_other_kinds_are_known(name: str) -> None:
+    assert is_known(f"nvidia.com/{name}")
 
 
 ABSENT: list[object] = [

@@ -41,7 +41,8 @@ def test_names_cannot_forge_a_line(raw: str, shown: str) -> None:
     assert all(" " <= character <= "~" for character in result.out[:-1])
     assert result.lines == [f"MISMATCH={shown}"]
     assert f"label {shown} is none of" in result.out
-    assert f"nvidia.com/{shown}={shown} (device model" in result.out
+    assert f"nvidia.com/{shown}={shown} (unknown name" in result.out
+    assert "kubectl" not in result.out
 
 
 def test_what_is_shown_never_stands_for_two_names() -> None:
@@ -96,6 +97,7 @@ class TestJson:
                             "name": "nvidia.com/gpu",
                             "quantity": "4",
                             "kind": "container",
+                            "known": True,
                             "accepted": False,
                             "readable": True,
                         },
@@ -103,6 +105,7 @@ class TestJson:
                             "name": "nvidia.com/mig-1g.5gb",
                             "quantity": "x",
                             "kind": "container slice",
+                            "known": True,
                             "accepted": True,
                             "readable": False,
                         },
@@ -111,6 +114,7 @@ class TestJson:
                     "expected": "nvidia.com/gpu alone",
                     "verdict": "ok",
                     "reason": None,
+                    "warning": None,
                 },
                 {
                     "node": "bad",
@@ -121,6 +125,7 @@ class TestJson:
                             "name": "nvidia.com/gpu",
                             "quantity": "4",
                             "kind": "container",
+                            "known": True,
                             "accepted": False,
                             "readable": True,
                         }
@@ -129,8 +134,10 @@ class TestJson:
                     "expected": "exactly one vGPU profile, like nvidia.com/NVIDIA_A10-12Q",
                     "verdict": "mismatch",
                     "reason": run_main(dump(BAD)).out.removeprefix("MISMATCH=bad ").rstrip("\n"),
+                    "warning": None,
                 },
             ],
+            "unlabelled": ["c"],
         }
 
     def test_unknown_label_and_capacity(self) -> None:
@@ -147,6 +154,7 @@ class TestJson:
             "judged": 0,
             "mismatches": 0,
             "nodes": [],
+            "unlabelled": [],
         }
 
     def test_nasty_names_survive(self) -> None:
@@ -184,6 +192,9 @@ class TestJson:
         (["--accept", "container=", "-"], "VALUE=PATTERN"),
         (["--accept==x", "-"], "VALUE=PATTERN"),
         (["--accept", "Container=x", "-"], "not Container=x"),
+        (["--require", "many", "-"], "--require is a number of nodes, not many"),
+        (["--require=-1", "-"], "not -1"),
+        (["--require=", "-"], "--require is a number"),
         (["--help=x", "-"], "no option --help=x"),
     ],
 )
@@ -204,6 +215,32 @@ def test_options_behind_the_file_and_a_file_like_an_option(tmp_path: Path) -> No
     (tmp_path / "--ignore").write_bytes(dump(GOOD))
     assert run_script("--output", "text", "--", "--ignore", cwd=tmp_path).out == "OK=1\n"
     assert run_script("./--ignore", "--output", "text", cwd=tmp_path).out == "OK=1\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [("0", 0), ("1", 0), ("2", 2), ("=2", 2)])
+def test_requires_as_many_labelled_nodes(number: str, code: int) -> None:
+    option = [f"--require{number}"] if number.startswith("=") else ["--require", number]
+    result = run_main(dump(GOOD, node("plain")), *option)
+    assert result.code == code
+    if code == 2:
+        assert result.out == ""
+        assert result.err == (
+            "check-config: not judged: standard input holds 1 nodes with the label"
+            " nvidia.com/gpu.workload.config, --require asks for 2\n"
+        )
+    else:
+        assert (result.out, result.err) == ("OK=1\n", "")
+
+
+def test_unknown_names_and_unlabelled_nodes_in_json() -> None:
+    nodes = [node(f"n{n}", None, gpus(gpu="1")) for n in range(20)]
+    doubtful = node("d", "vm-passthrough", gpus(hostdev="1"))
+    document = json.loads(run_main(dump(doubtful, *nodes), "--output=json").out)
+    assert document["unlabelled"] == [f"n{n}" for n in range(20)]
+    (entry,) = document["nodes"]
+    (resource,) = entry["advertised"]
+    assert (resource["kind"], resource["known"], entry["verdict"]) == ("device model", False, "ok")
+    assert entry["warning"] == "nvidia.com/hostdev is no card's name"
 
 
 class TestStreams:

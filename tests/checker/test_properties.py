@@ -1,6 +1,5 @@
 """Properties that hold for every input, and agreement with an independent second opinion."""
 
-import fnmatch
 import json
 import random
 from typing import Any
@@ -9,8 +8,6 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tests.checker import second_opinion
 from tests.checker.support import CASES, ENVIRONMENT, Result, chunks_of, run_main, run_script
-
-from gpuwl import checker
 
 LABELS = ["container", "vm-passthrough", "vm-vgpu"]
 PARTS = ["gpu", "gpu.shared", "mig-1g.10gb", "mig-1g.10gb.shared", "NVIDIA_A10-12Q", "GRID_T4-2B4"]
@@ -108,21 +105,8 @@ def assert_contract(result: Result) -> None:
     else:
         assert len(lines) == 1
         assert lines[0].removeprefix("OK=").isdecimal()
-        assert result.err.count("\n") == (lines == ["OK=0"])
-
-
-characters = st.sampled_from("ab-!*?[]\n\u00e9")
-
-
-@examples(500)
-@given(st.text(characters, max_size=8), st.text(characters, max_size=12))
-@example("b", "[z-a]")
-@example("-", "[a--]")
-@example("]", "[]]")
-@example("*", "[*]")
-@example("^", "[^a]")
-def test_patterns_mean_what_they_mean_to_fnmatch(name: str, pattern: str) -> None:
-    assert checker.Pattern(pattern).matches(name) == fnmatch.fnmatchcase(name, pattern)
+    if result.code != 2:
+        assert all(w.startswith("check-config: warning: ") for w in result.err.splitlines())
 
 
 def options(accept: list[tuple[str, str]], ignore: list[str]) -> list[str]:

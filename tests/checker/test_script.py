@@ -114,6 +114,19 @@ def test_nothing_in_folder_or_environment_is_imported_or_obeyed(tmp_path: Path) 
     assert (result.code, result.lines, result.err) == (1, ["MISMATCH=bad"], "")
 
 
+def test_bash_as_sh_obeys_nothing_of_the_callers(tmp_path: Path) -> None:
+    """Where /bin/sh is bash, it imports functions and options even then."""
+    (tmp_path / "sh").symlink_to("/bin/bash")
+    (tmp_path / "rc").write_text("exit 0\n")
+    functions = ("command", "printf", "python3", "exit", "set", "unset", "if")
+    env = ENVIRONMENT | {f"BASH_FUNC_{name}%%": "() { exit 0; }" for name in functions}
+    env |= {"BASH_ENV": str(tmp_path / "rc"), "ENV": str(tmp_path / "rc"), "SHELLOPTS": "errexit"}
+    for data, code in ((BAD, 1), (GOOD, 0), (b"", 2)):
+        result = run_script("-", data=data, env=env, command=(tmp_path / "sh", SCRIPT))
+        assert result.code == code
+        assert result.lines == {1: ["MISMATCH=bad"], 0: ["OK=1"], 2: []}[code]
+
+
 def python_that(tmp_path: Path, body: str) -> dict[str, str]:
     """Return an environment in which `python3` is a shell script."""
     (tmp_path / "python3").write_text(f"#!/bin/sh\n{body}\n")
@@ -184,9 +197,9 @@ def test_every_interpreter_of_this_machine(python: Path, tmp_path: Path) -> None
     result = run_script("-", data=deep, env=env)
     assert (result.code, result.out) == (2, "")
     assert "no node is that deep" in result.err
-    patterns = ("--ignore", "[z-a]", "--ignore", "*a" * 20 + "b")
-    name = "nvidia.com/" + "a" * 100
-    strange = dump(node("n", "vm-passthrough", {name: "1"}))
+    patterns = ("--ignore", "*/[!a-g]ic?", "--accept", "container=nvidia.com/mig-[12]g*")
+    names = {"nvidia.com/nic0": "1", "nvidia.com/mig-1g.10gb": "1", "nvidia.com/gpu": "1"}
+    strange = dump(node("n", "container", names))
     assert run_script("-", *patterns, data=strange, env=env) == (0, "OK=1\n", "")
     alone = run_script(AGREES, command=(python, CHECKER))
     assert alone == (0, "OK=3\n", "")
@@ -238,4 +251,16 @@ def test_shell_part_is_plain() -> None:
     shell = re.sub(r"(?s)-c '.*?\n'", "", head) + tail
     assert not re.search(r"\[\[|\blocal\b|<<<|\$'|=~|\bfunction\b|&>", shell)
     commands = set(re.findall(r"(?m)^\s*(?:if ! )?([a-z]\w+)\b(?!=)", shell))
-    assert commands <= {"if", "then", "printf", "exit", "fi", "command", "status", "case", "esac"}
+    assert commands <= {
+        "if",
+        "then",
+        "printf",
+        "exit",
+        "fi",
+        "command",
+        "status",
+        "case",
+        "esac",
+        "set",
+        "unset",
+    }

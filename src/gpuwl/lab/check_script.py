@@ -12,17 +12,20 @@ LARGEST_SOURCE = 60 * 1024
 _SOURCE = Path(checker.__file__)
 _END = "END_OF_CHECKER"
 
-_HEAD = r"""#!/bin/bash -p
+_HEAD = r"""#!/bin/sh
 # Do the GPU labels in a node dump agree with what the nodes advertise?
 #
 #     kubectl get nodes -o json > nodes.json
 #     ./check-config.sh nodes.json        (all options: --help)
 #
 # Exit code: 0 all agree, 1 at least one mismatch, 2 not judged.
-# This one file is all there is to copy; it needs python3, 3.8 or newer. It also runs as
-# `sh check-config.sh`. The -p above: no variable of the caller's (BASH_ENV, SHELLOPTS) counts.
+# This one file is all there is to copy; it needs a POSIX shell and python3, 3.8 or newer.
 # Rendered from src/gpuwl/checker.py of the gpuwl project: change it there.
 
+# A shell that runs as sh does not read BASH_ENV. Where it is bash, it still takes options and these
+# names from the environment; set and unset are special built-ins, which nothing there can replace.
+set +eux
+unset -f command printf python3
 if ! command -v python3 >/dev/null 2>&1; then
     printf '%s\n' 'check-config: python3 was not found: install Python 3.8 or newer' >&2
     exit 2
@@ -33,13 +36,13 @@ fi
 # once, as nothing is left behind: its own way of ending, while the source compiles, is a traceback.
 command python3 -I -S -c '
 import sys
-from _signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal
-if getsignal(SIGINT) is default_int_handler:
-    signal(SIGINT, SIG_DFL)
 if sys.version_info < (3, 8):
     version = "%d.%d" % sys.version_info[:2]
     sys.stderr.write("check-config: python3 is Python " + version + ": 3.8 or newer is needed\n")
     sys.exit(12)
+from _signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal
+if getsignal(SIGINT) is default_int_handler:
+    signal(SIGINT, SIG_DFL)
 with open(3, encoding="utf-8") as file:
     code = compile(file.read(), "check-config", "exec")
 names = {"__name__": "check_config"}

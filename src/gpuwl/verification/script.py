@@ -113,7 +113,7 @@ def _about_own_dump(attempt: Attempt, asking: "_Asking") -> Findings:
 def _judged(nodes: Sequence[dict[str, Any]]) -> Answer | None:
     try:
         verdicts = [verdict for node in nodes if (verdict := checker.judge(node)) is not None]
-    except checker.NotNodesError:
+    except checker.ItemError:
         return None
     bad = tuple(f"MISMATCH={checker.shown(one.node)}" for one in verdicts if one.reason)
     return Answer(1, bad) if bad else Answer(0, (f"OK={len(verdicts)}",))
