@@ -8,7 +8,6 @@ from typing import Any
 
 from gpuwl.inventory import stranded, sums
 from gpuwl.inventory.model import Inventory, Mark, Use
-from gpuwl.texts import text
 
 
 class By(StrEnum):
@@ -46,7 +45,6 @@ def document(found: Inventory, by: By, use: Use | None, shown: Sequence[Row]) ->
         "marks": {str(mark): names for mark, names in marked(found).items()},
         "findings": [{"node": node, "reason": reason} for node, reason in findings(found)],
         "strays": {name: asdict(share) for name, share in found.strays.items()},
-        "notes": [text(f"inventory.{key}", **values) for key, values in found.notes],
     }
     if by in _LISTS:
         content[_LISTS[by]] = _data(shown)

@@ -29,6 +29,7 @@ class Mark(StrEnum):
     OVERCOMMITTED = "over-committed"
     TWICE = "advertises-twice"
     UNREADABLE = "unreadable-amount"
+    NOTHING = "advertises-nothing"
     NOT_READY = "not-ready"
     CORDONED = "cordoned"
     STALE = "stale-labels"
@@ -139,8 +140,9 @@ class Inventory:
         return self.pods is not None
 
     def in_view(self) -> list[Node]:
-        """Return the nodes with GPUs that were asked for."""
-        return [node for node in self.nodes.values() if node.selected and node.supplies]
+        """Return the nodes with GPUs, or with a label that promises some, that were asked for."""
+        nodes = self.nodes.values()
+        return [one for one in nodes if one.selected and (one.supplies or one.label is not None)]
 
 
 def total(amounts: Iterable[Amount]) -> Amount:

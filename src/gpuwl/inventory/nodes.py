@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuwl import checker
-from gpuwl.checker import CONTAINER, LABEL_KEY, PREFIX, VM_PASSTHROUGH, VM_VGPU
+from gpuwl.checker import CONTAINER, PREFIX, VM_PASSTHROUGH, VM_VGPU
 from gpuwl.inventory.model import Amount, Mark, Node, Supply, Use
 from gpuwl.k8s import quantity
 from gpuwl.k8s.objects import Object
@@ -105,8 +105,11 @@ def _marks(node: Node, item: Object, labels: Object) -> set[Mark]:
         found.add(Mark.NOT_READY)
     if any(supply.advertised is None for supply in node.supplies.values()):
         found.add(Mark.UNREADABLE)
-    if LABEL_KEY not in labels and any(supply.advertised for supply in node.supplies.values()):
+    advertises = any(supply.advertised != 0 for supply in node.supplies.values())
+    if advertises and node.label is None:
         found.add(Mark.UNLABELLED)
+    if not advertises and node.label is not None:
+        found.add(Mark.NOTHING)
     if _stale(node.label, labels):
         found.add(Mark.STALE)
     return found
