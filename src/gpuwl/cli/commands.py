@@ -3,7 +3,7 @@
 import click
 
 from gpuwl import __version__
-from gpuwl.cli import checking, lab, leading, local, options, resetting, verifying
+from gpuwl.cli import checking, inventorying, lab, leading, local, options, resetting, verifying
 from gpuwl.cli.helping import Group
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -24,6 +24,7 @@ for command in (
     verifying.verify,
     resetting.reset,
     checking.check,
+    inventorying.inventory,
     local.local,
     leading.help_,
     leading.version,

@@ -48,6 +48,22 @@ class Reporter:
         if not self.as_json:
             self._line(sys.stdout, text, style)
 
+    def spans(self, parts: Sequence[tuple[str, str]], *, detail: bool = False) -> None:
+        """Print one line of the result in pieces, each a text with its style.
+
+        With `detail`, --quiet leaves it out.
+        """
+        if self.as_json or (detail and self._quiet):
+            return
+        with _writing(sys.stdout):
+            if sys.stdout.isatty():
+                from rich.text import Text
+
+                _console(sys.stdout).print(Text.assemble(*parts), soft_wrap=True)
+            else:
+                sys.stdout.write("".join(text for text, _ in parts) + "\n")
+            sys.stdout.flush()
+
     def detail(self, text: str, *, style: str = "") -> None:
         """Print one line of the result that --quiet leaves out."""
         if not self._quiet:

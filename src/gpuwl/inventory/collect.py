@@ -1,7 +1,8 @@
 """One pass over Nodes, then Pods: what is kept of each is a few numbers."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+from gpuwl.errors import InputError
 from gpuwl.inventory import nodes, pods
 from gpuwl.inventory.model import Inventory, Mark, Node, Queue, Share, Supply
 from gpuwl.k8s.objects import Object
@@ -14,18 +15,16 @@ def every_node(labels: dict[str, str]) -> bool:  # noqa: ARG001 - a selector tha
     return True
 
 
-def collect(
-    node_items: Iterable[Object],
-    pod_items: Iterable[Object] | None,
-    *,
-    selects: Selects = every_node,
-) -> Inventory:
-    """Return the inventory; `pod_items` is None where Pods are not in view."""
-    found = Inventory(pods=None if pod_items is None else 0)
-    for item in node_items:
-        add_node(found, item, selects)
-    for item in pod_items or ():
-        add_pod(found, item)
+def see_pods(found: Inventory) -> None:
+    """Take note that Pods are in view after all: what no Pod asks for is then free."""
+    found.pods = 0
+    for node in found.nodes.values():
+        for supply in node.supplies.values():
+            supply.requested = 0
+
+
+def finished(found: Inventory) -> Inventory:
+    """Mark what shows only once all Pods are in."""
     for node in found.nodes.values():
         if any(supply.over for supply in node.supplies.values()):
             node.marks.add(Mark.OVERCOMMITTED)
@@ -33,8 +32,10 @@ def collect(
 
 
 def add_node(found: Inventory, item: Object, selects: Selects = every_node) -> None:
-    """Add a Node."""
+    """Add a Node; raises InputError for one that is there already."""
     node = nodes.read(item, knows_pods=found.knows_pods, selects=selects)
+    if node.name in found.nodes:
+        raise InputError(f"the node {node.name} is there twice")
     found.nodes[node.name] = node
     for name in node.supplies:
         _know(found, name)

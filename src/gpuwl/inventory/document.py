@@ -3,51 +3,32 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from typing import Any
 
 from gpuwl.inventory import stranded, sums
-from gpuwl.inventory.model import Inventory, Mark, Use
-
-
-class By(StrEnum):
-    """What a row of the table stands for."""
-
-    RESOURCE = "resource"
-    NODE = "node"
-    NAMESPACE = "namespace"
-    WORKLOAD = "workload"
-
-
-Row = sums.ResourceRow | sums.NodeRow | sums.HolderRow
+from gpuwl.inventory.model import Inventory, Mark
+from gpuwl.inventory.view import By, Row, View
 
 _LISTS = {By.NODE: "nodes", By.NAMESPACE: "namespaces", By.WORKLOAD: "workloads"}
 
 
-def rows(found: Inventory, by: By, use: Use | None) -> Sequence[Row]:
-    """Return the rows of a view."""
-    if by is By.RESOURCE:
-        return sums.by_resource(found, use)
-    if by is By.NODE:
-        return sums.by_node(found, use)
-    return sums.by_holder(found, use, workloads=by is By.WORKLOAD)
-
-
-def document(found: Inventory, by: By, use: Use | None, shown: Sequence[Row]) -> dict[str, Any]:
-    """Return what is known as plain data; null stands for unknown. `shown` are the view's rows."""
-    verdicts = stranded.stranded(found, use)
+def document(found: Inventory, view: View) -> dict[str, Any]:
+    """Return what is known as plain data; null stands for unknown."""
+    verdicts = stranded.stranded(found, view.use)
+    rows = view.rows(found)
+    by_resource = view.by is By.RESOURCE
     content: dict[str, Any] = {
         "verdict": verdict(found, verdicts),
         "known": {"pods": found.knows_pods, "slices": found.has_slices},
         "seen": {"nodes": len(found.nodes), "gpuNodes": len(found.in_view()), "pods": found.pods},
-        "resources": _data(shown if by is By.RESOURCE else sums.by_resource(found, use)),
+        "resources": _data(rows if by_resource else sums.by_resource(found, view.use)),
         "stranded": [asdict(one) for one in verdicts],
         "marks": {str(mark): names for mark, names in marked(found).items()},
         "findings": [{"node": node, "reason": reason} for node, reason in findings(found)],
         "strays": {name: asdict(share) for name, share in found.strays.items()},
     }
-    if by in _LISTS:
-        content[_LISTS[by]] = _data(shown)
+    if view.by in _LISTS:
+        content[_LISTS[view.by]] = _data(rows)
     return content
 
 
@@ -70,9 +51,7 @@ def marked(found: Inventory) -> dict[Mark, list[str]]:
 def findings(found: Inventory) -> list[tuple[str, str]]:
     """Return what `gpuwl check` says, as pairs of node and reason."""
     return [
-        (node.name, node.finding)
-        for node in found.nodes.values()
-        if node.finding and node.selected
+        (node.name, node.finding) for node in found.nodes.values() if node.finding and node.selected
     ]
 
 

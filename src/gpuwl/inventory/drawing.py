@@ -9,6 +9,7 @@ from gpuwl.inventory.model import Inventory, Queue, Use, Workload
 from gpuwl.inventory.palette import key
 from gpuwl.inventory.panels import Size, panel, size_for
 from gpuwl.inventory.shapes import Box, Shape, Squares, Words, cells, shortened, squares
+from gpuwl.inventory.words import counted, figures
 from gpuwl.texts import text
 
 WIDTH = 1120
@@ -67,28 +68,9 @@ def _head(lane: Lane, y: float) -> list[Shape]:
     use = text(f"inventory.use_{key(lane.use)}")
     name = shortened(lane.row.resource, 50)
     return [
-        Words(left, y, use, f"use text-{key(lane.use)}"),
-        Words(left + 10.5 * cells(use) + 14, y, name, "resource", lane.row.resource),
-        Words(WIDTH - MARGIN - 14, y, figures(lane), "figures"),
+        Words(left, y, use, f"use text-{key(lane.use)}", lane.row.resource, name),
+        Words(WIDTH - MARGIN - 14, y, figures(lane.row), "figures"),
     ]
-
-
-def figures(lane: Lane) -> str:
-    """Say in one line what is there, held, free and asked for."""
-    row = lane.row
-    if row is None:
-        return ""
-    if row.used is None:
-        amount = text("inventory.unknown") if row.advertised is None else row.advertised
-        return text("inventory.figures_unknown", advertised=amount)
-    parts = [text("inventory.figures", used=row.used, advertised=row.advertised, free=row.free)]
-    if row.closed:
-        parts.append(text("inventory.figures_closed", closed=row.closed))
-    if row.over:
-        parts.append(text("inventory.figures_over", over=row.over))
-    if row.waiting:
-        parts.append(text("inventory.figures_waiting", pods=row.waiting, asked=row.asked))
-    return " · ".join(parts)
 
 
 def _flow(lane: Lane, size: Size, top: float) -> tuple[list[Shape], float]:
@@ -106,11 +88,10 @@ def _flow(lane: Lane, size: Size, top: float) -> tuple[list[Shape], float]:
     return shapes, y - gap - top if lane.panels else 0
 
 
-def _row(
-    lane: Lane, panels: tuple[Panel, ...], size: Size, y: float
-) -> tuple[list[Shape], float]:
+def _row(lane: Lane, panels: tuple[Panel, ...], size: Size, y: float) -> tuple[list[Shape], float]:
     shapes: list[Shape] = []
-    x, highest = MARGIN + 18, 0.0
+    x: float = MARGIN + 18
+    highest = 0.0
     for one in panels:
         drawn, height = panel(one, lane, size, x, y)
         shapes += drawn
@@ -140,15 +121,15 @@ def _waiter(lane: Lane, who: Workload, queue: Queue, left: float, y: float) -> l
     shown = min(queue.slots, MOST_WAITING)
     side, step = (13, 16) if shown <= 12 else (9, 11)
     places = [(left + n * step, y + 3) for n in range(shown)]
-    count = f"×{queue.slots}" if queue.slots > shown else ""
+    count = f"/ {queue.slots}" if queue.slots > shown else ""
     title = f"{who.namespace}/{who.name}\n{queue.message or ''}".strip()
     css = f"waits waits-{key(lane.use)}"
-    name = shortened(f"{who.namespace}/{who.name.partition('/')[2]}", 30)
-    asks = text("inventory.asks", pods=queue.pods, asked=queue.slots)
+    name = shortened(f"{who.namespace}/{who.name.partition('/')[2]}", 26)
+    asks = counted("inventory.asks", queue.pods, asked=queue.slots)
     return [
         Squares(squares(places, side), css, title),
         Words(left + shown * step + 3, y + 12, count, "small"),
-        Words(left, y + 30, f"{name} · {asks}" if cells(name) < 16 else name, "small", title),
+        Words(left, y + 30, f"{name} · {asks}", "small", title),
     ]
 
 
@@ -167,5 +148,5 @@ def _legend(lanes: list[Lane], y: float) -> tuple[list[Shape], float]:
             words = text(f"inventory.legend_{what}")
             shapes.append(Squares(squares([(x, y)], 12), entries[what]))
             shapes.append(Words(x + 18, y + 10, words, "small"))
-            x += 18 + 6.6 * cells(words) + 26
+            x += 18 + 6 * cells(words) + 22
     return shapes, 16 if shapes else 0

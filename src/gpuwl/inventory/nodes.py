@@ -11,8 +11,17 @@ from gpuwl.k8s.objects import Object
 
 DEPLOY = f"{PREFIX}gpu.deploy."
 _CONTAINERS = frozenset(
-    "driver gpu-feature-discovery container-toolkit device-plugin dcgm dcgm-exporter "
-    "node-status-exporter operator-validator mig-manager".split()
+    [
+        "driver",
+        "gpu-feature-discovery",
+        "container-toolkit",
+        "device-plugin",
+        "dcgm",
+        "dcgm-exporter",
+        "node-status-exporter",
+        "operator-validator",
+        "mig-manager",
+    ]
 )
 _VMS = frozenset(("sandbox-device-plugin", "kata-sandbox-device-plugin", "sandbox-validator"))
 OPERANDS = {
@@ -32,10 +41,19 @@ _USES = {
 }
 _NO_CARDS = frozenset(
     f"{PREFIX}{name}"
-    for name in (
-        "hostdev mlnxnics nvswitch gpumem gpumem-percentage gpucores sharedgpu vgpu vgpu-cores "
-        "vgpu-memory vgpu-number"
-    ).split()
+    for name in [
+        "hostdev",
+        "mlnxnics",
+        "nvswitch",
+        "gpumem",
+        "gpumem-percentage",
+        "gpucores",
+        "sharedgpu",
+        "vgpu",
+        "vgpu-cores",
+        "vgpu-memory",
+        "vgpu-number",
+    ]
 )
 """Names of the network operator, the fabric and other schedulers, which name no card."""
 
@@ -61,7 +79,7 @@ def read(item: Object, *, knows_pods: bool, selects: Callable[[dict[str, str]], 
     node = Node(
         name=shown(metadata["name"]),
         label=shown(verdict.label) if verdict else None,
-        supplies={name: supply for name, supply in sorted(supplies.items())},
+        supplies=dict(sorted(supplies.items())),
         finding=verdict.reason if verdict and verdict.reason else None,
         selected=selects({str(key): str(value) for key, value in labels.items()}),
     )

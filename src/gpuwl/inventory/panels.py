@@ -96,9 +96,7 @@ def _label(one: Panel) -> str:
     return shortened(one.node.label or text("inventory.no_label"), 30)
 
 
-def _grid(
-    one: Panel, lane: Lane, size: Size, left: float, top: float
-) -> tuple[list[Shape], float]:
+def _grid(one: Panel, lane: Lane, size: Size, left: float, top: float) -> tuple[list[Shape], float]:
     if one.slots > MOST_SQUARES:
         return _bar(one, lane, size, left, top), size.side
     step = size.side + size.gap
@@ -120,7 +118,9 @@ def _bar(one: Panel, lane: Lane, size: Size, left: float, top: float) -> list[Sh
     drawn: list[Shape] = []
     for run in one.runs:
         share = width * run.slots / one.slots
-        drawn.append(Box(round(left, 2), top, round(share, 2), size.side, _css(run, lane), _title(run)))
+        drawn.append(
+            Box(round(left, 2), top, round(share, 2), size.side, _css(run, lane), _title(run))
+        )
         left += share
     return drawn
 
@@ -132,7 +132,9 @@ def _css(run: Run, lane: Lane) -> str:
 
 
 def _title(run: Run) -> str:
-    words = f"{run.holder.namespace}/{run.holder.name}" if run.holder else text(f"inventory.{run.what}")
+    words = (
+        f"{run.holder.namespace}/{run.holder.name}" if run.holder else text(f"inventory.{run.what}")
+    )
     return f"{words}: {run.slots}"
 
 
@@ -163,7 +165,7 @@ def _remarks(one: Panel) -> Iterator[tuple[str, str]]:
     hidden = sum(1 for run in one.runs if run.holder) - HOLDERS
     if hidden > 0:
         yield "small dim", text("inventory.more", count=hidden)
-    if one.slots > MOST_SQUARES or not one.runs:
+    if one.slots > MOST_SQUARES:
         yield "small", text("inventory.slots", count=one.slots)
     for mark in sorted(one.node.marks):
         yield "small warn", "⚠ " + text(f"inventory.mark_{mark}")

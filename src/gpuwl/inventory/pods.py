@@ -34,7 +34,9 @@ def read(pod: Object) -> Ask | None:
     spec = part(pod, "spec")
     if not _mentions_gpu(spec) or part(pod, "status").get("phase") in _OVER:
         return None
-    slots = {shown(name): int(n) for name, n in pods.requests(spec).items() if counts(name) and n > 0}
+    slots = {
+        shown(name): int(n) for name, n in pods.requests(spec).items() if counts(name) and n > 0
+    }
     node = spec.get("nodeName")
     if not slots or (not node and part(pod, "metadata").get("deletionTimestamp")):
         return None
@@ -75,7 +77,9 @@ def workload_of(metadata: Object) -> Workload:
 def _controller(metadata: Object) -> Object:
     found = metadata.get("ownerReferences")
     owners = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    return next((one for one in owners if one.get("controller") is True), owners[0] if owners else {})
+    return next(
+        (one for one in owners if one.get("controller") is True), owners[0] if owners else {}
+    )
 
 
 def _scheduler_says(status: Object) -> str | None:

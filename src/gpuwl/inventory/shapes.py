@@ -31,13 +31,17 @@ class Squares:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A line of text whose baseline begins (`css` may say: ends) at x, y."""
+    """A line of text whose baseline begins (`css` may say: ends) at x, y.
+
+    `name` follows it in a face of equal widths.
+    """
 
     x: float
     y: float
     text: str
     css: str
     title: str = ""
+    name: str = ""
     kind: str = "words"
 
 

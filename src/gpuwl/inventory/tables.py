@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 
-from gpuwl.inventory.document import Row
 from gpuwl.inventory.sums import HolderRow, NodeRow, ResourceRow
+from gpuwl.inventory.view import Row
 
 UNKNOWN = "unknown"
 _FORMULA = ("=", "+", "-", "@")

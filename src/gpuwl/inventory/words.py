@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 
-from gpuwl.inventory import document, stranded
+from gpuwl.inventory import document, stranded, sums
 from gpuwl.inventory.model import Inventory, Use
 from gpuwl.texts import text
 
@@ -18,13 +18,28 @@ def headline(found: Inventory, use: Use | None = None) -> str:
     if not found.knows_pods:
         return text("inventory.headline_unknown")
     verdicts = stranded.stranded(found, use)
-    return sentences(verdicts[0])[0] if verdicts else text("inventory.headline_none")
+    if not verdicts:
+        return text("inventory.headline_none")
+    first = verdicts[0]
+    free = sum(idle.free for idle in first.idle)
+    return counted(
+        "inventory.headline_stranded",
+        first.pods,
+        asked=first.asked,
+        resource=first.resource,
+        free=free,
+    )
+
+
+def counted(key: str, pods: int, **values: object) -> str:
+    """Return a text that counts Pods: that of one Pod has a key of its own."""
+    return text(f"{key}_one" if pods == 1 else key, pods=pods, **values)
 
 
 def sentences(one: stranded.Stranded) -> list[str]:
     """Say of a queue what stands idle meanwhile, and what is free under its own name."""
-    waits = text(
-        "inventory.stranded", pods=one.pods, asked=one.asked, resource=one.resource, idle=_idle(one)
+    waits = counted(
+        "inventory.stranded", one.pods, asked=one.asked, resource=one.resource, idle=_idle(one)
     )
     own = text("inventory.stranded_own", free=one.own, resource=one.resource) if one.own else ""
     return [line for line in (waits, own) if line]
@@ -33,7 +48,7 @@ def sentences(one: stranded.Stranded) -> list[str]:
 def _idle(one: stranded.Stranded) -> str:
     parts = [
         text(
-            "inventory.idle",
+            "inventory.idle_one" if idle.free == 1 else "inventory.idle",
             free=idle.free,
             resource=idle.resource,
             nodes=", ".join(idle.nodes[:NAMED]) + (" …" if len(idle.nodes) > NAMED else ""),
@@ -41,6 +56,21 @@ def _idle(one: stranded.Stranded) -> str:
         for idle in one.idle
     ]
     return "; ".join(parts)
+
+
+def figures(row: sums.ResourceRow | sums.NodeRow) -> str:
+    """Say in one line what is there, held, free and asked for."""
+    if row.used is None:
+        amount = text("inventory.unknown") if row.advertised is None else row.advertised
+        return text("inventory.figures_unknown", advertised=amount)
+    parts = [text("inventory.figures", used=row.used, advertised=row.advertised, free=row.free)]
+    if row.closed:
+        parts.append(text("inventory.figures_closed", closed=row.closed))
+    if row.over:
+        parts.append(text("inventory.figures_over", over=row.over))
+    if isinstance(row, sums.ResourceRow) and row.waiting:
+        parts.append(counted("inventory.figures_waiting", row.waiting, asked=row.asked))
+    return " · ".join(parts)
 
 
 def place_command(one: stranded.Stranded, options: Sequence[str]) -> str | None:
@@ -52,7 +82,9 @@ def place_command(one: stranded.Stranded, options: Sequence[str]) -> str | None:
 
 def mark_words(found: Inventory) -> list[tuple[str, list[str]]]:
     """Return each mark's words with the nodes that carry it."""
-    return [(text(f"inventory.mark_{mark}"), nodes) for mark, nodes in document.marked(found).items()]
+    return [
+        (text(f"inventory.mark_{mark}"), nodes) for mark, nodes in document.marked(found).items()
+    ]
 
 
 def notes(found: Inventory) -> list[str]:

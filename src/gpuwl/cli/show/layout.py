@@ -51,13 +51,23 @@ def padded(text: str, cells: int) -> str:
     return text + " " * max(0, cells - cell_len(text))
 
 
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines, each column as wide as its widest cell; the last one as it is."""
+def columns(rows: Sequence[Sequence[str]], *, right: Sequence[bool] = ()) -> list[str]:
+    """Return rows as lines, each column as wide as its widest cell; the last one as it is.
+
+    `right` tells of each column whether its cells stand at the right, as figures do.
+    """
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(padded(cell, cells) for cell, cells in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    sides = right or [False] * len(widths)
+    return ["  ".join(map(_placed, row, widths, sides)).rstrip() for row in rows]
+
+
+def _placed(text: str, cells: int, right: bool) -> str:
+    return " " * max(0, cells - cell_len(text)) + text if right else padded(text, cells)
+
+
+def screen() -> int:
+    """Return the cells of a whole line of the terminal."""
+    return max(NARROWEST, shutil.get_terminal_size().columns)
 
 
 def can_show(characters: str) -> bool:
