@@ -91,19 +91,14 @@ def _scheduler_says(status: Object) -> str | None:
 
 
 def _mentions_gpu(spec: Object) -> bool:
-    """Tell cheaply whether it is worth to count: of most Pods no container names a GPU."""
-    return any(
-        counts(name)
-        for field in ("containers", "initContainers")
-        for container in _list(spec.get(field))
-        for amounts in _amounts(container)
-        for name in amounts
-    )
-
-
-def _amounts(container: Any) -> list[Any]:  # noqa: ANN401 - strangers write what they like
-    resources = part(container, "resources")
-    return [part(resources, "limits"), part(resources, "requests")] if resources else []
+    """Tell cheaply whether it is worth to count: most Pods name no GPU."""
+    named = [part(spec, "overhead")] if "overhead" in spec else []
+    for field in ("containers", "initContainers"):
+        for container in _list(spec.get(field)):
+            resources = part(container, "resources")
+            if resources:
+                named += [part(resources, "limits"), part(resources, "requests")]
+    return any(counts(name) for amounts in named for name in amounts)
 
 
 def _list(value: object) -> list[Any]:
