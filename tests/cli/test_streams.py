@@ -256,7 +256,7 @@ def test_a_terminal_shows_colour_and_columns(
         assert re.search(rf"^{number}  \S.*  ok  \d+\.\d\d s$", plain, re.MULTILINE)
     assert expected.MESSAGE_OF_1_37 in " ".join(plain.split())
     wide = [line for line in plain.splitlines() if len(line) > 80]
-    assert [line.split(":")[0] for line in wide] == ["Next"], "only commands are never broken"
+    assert {line.split(":")[0] for line in wide} <= {"Next"}, "only commands are never broken"
 
 
 def test_a_terminal_without_colour(
