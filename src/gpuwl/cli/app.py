@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gpuwl.errors import GpuwlError
@@ -45,10 +44,10 @@ class App:
 
     @property
     def settings(self) -> Settings:
-        """The options, with defaults for those not given. Raises InputError for `~nobody`."""
+        """The options, with defaults for those not given."""
         known = {name: given.value for name, given in self._coherent().items()}
         if "root" in known:
-            known["root"] = Path(str(known["root"])).expanduser().absolute()
+            known["chosen_root"] = known.pop("root")
         known["typed"] = self._words()
         return Settings(**cast("dict[str, Any]", known))  # click made each value of its type
 

@@ -17,7 +17,7 @@ def write(error: Exception) -> GpuwlError:
     summary = f"{type(error).__name__}: {' '.join(str(error).split())}"
     try:
         path = _write(error)
-    except OSError as problem:
+    except (OSError, GpuwlError) as problem:
         return GpuwlError(f"a bug in gpuwl: {summary}", details=[f"no log: {problem}"])
     return GpuwlError(f"a bug in gpuwl: {summary}", hint=f"report it with {path}")
 

@@ -2,10 +2,10 @@
 
 import os
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuwl.cli.app import App
+from gpuwl.system import folders
 
 if TYPE_CHECKING:
     from gpuwl.target.target import Choice
@@ -33,8 +33,12 @@ def _target_lines(app: App, choice: "Choice") -> list[str]:
         return _local_lines(app)
     lines = []
     if choice.kubeconfig:
-        paths = [Path(path).expanduser() for path in choice.kubeconfig.split(os.pathsep) if path]
-        absolute = os.pathsep.join(str(path.absolute()) for path in paths)
+        paths = [
+            folders.whole(folders.expanded(path))
+            for path in choice.kubeconfig.split(os.pathsep)
+            if path
+        ]
+        absolute = os.pathsep.join(str(path) for path in paths)
         lines.append(f"export KUBECONFIG={shlex.quote(absolute)}")
     if choice.context:
         option = f"--context={shlex.quote(choice.context)}"

@@ -130,9 +130,15 @@ def _stopped(app: App, word: str, code: int) -> int:
 
 
 def _unforeseen(app: App, error: Exception) -> int:
-    if isinstance(error, OSError) and (unusable := _unusable_folder(error)):
-        app.fail(unusable)
-        return unusable.exit_code
+    from gpuwl.system import oserrors
+
+    known = oserrors.exhausted(error)
+    if known is None and isinstance(error, OSError):
+        with contextlib.suppress(GpuwlError):  # no home folder: the bug report says so
+            known = _unusable_folder(error)
+    if known:
+        app.fail(known)
+        return known.exit_code
     from gpuwl.cli.bugreport import write
 
     app.fail(write(error))

@@ -1,11 +1,14 @@
 """The commands of the lab: run, step, steps, explain."""
 
+from pathlib import Path
+
 import click
 
 from gpuwl.cli import options
 from gpuwl.cli.app import App
 from gpuwl.cli.completing import step_numbers
 from gpuwl.cli.helping import command
+from gpuwl.errors import SetupError
 
 LAST = 8
 NUMBER = click.IntRange(1, LAST)
@@ -70,7 +73,7 @@ def steps(app: App) -> int:
     from gpuwl.steps import STEPS
 
     app.command = "steps"
-    artifacts = Artifacts(app.settings.root)
+    artifacts = Artifacts(_root_to_show(app))
     app.payload = {"root": str(artifacts.root), "steps": lessons.overview(STEPS, artifacts)}
     lessons.print_overview(app.reporter, STEPS, artifacts)
     return 0
@@ -104,3 +107,11 @@ def _run(app: App, span: tuple[int, int], dry_run: bool, *, rm: bool = False) ->
     else:
         running.run_steps(app, span, rm=rm)
     return 0
+
+
+def _root_to_show(app: App) -> Path:
+    """Return the root, as a word where no home folder is known: a list needs none."""
+    try:
+        return app.settings.root
+    except SetupError:
+        return Path("~/gpuwl")

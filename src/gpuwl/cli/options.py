@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from gpuwl.cli.app import App
 from gpuwl.cli.completing import plane_names
 from gpuwl.cli.helping import Option
+from gpuwl.system import folders
 from gpuwl.texts import LANGUAGES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -25,6 +26,8 @@ def _remember(context: click.Context, parameter: click.Parameter, value: object)
     rank = RANKS.get(source, 0) if source else 0
     if rank and value == "" and isinstance(parameter.type, (click.types.StringParamType, Folder)):
         raise click.BadParameter("it is empty", context, parameter)
+    if rank and isinstance(value, Path):
+        value = folders.whole(value)
     if rank:
         context.ensure_object(App).remember(name, value, rank)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwl.controlplane import components, ports, presence, process, start, state, teardown
-from gpuwl.controlplane.binaries import lookup
+from gpuwl.controlplane.binaries import cache, lookup
 from gpuwl.errors import InputError, SetupError
 from gpuwl.k8s.objects import Object
 from gpuwl.system.progress import SILENCE, Listener
@@ -183,6 +183,7 @@ def _binaries(
     version: str | None, source: lookup.Source | None, listener: Listener
 ) -> lookup.Binaries:
     if source is None and (found := lookup.find(version)):
+        cache.check_may_run(found.folder)
         return found
     from gpuwl.controlplane.binaries import acquire
 

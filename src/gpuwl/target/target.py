@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gpuwl.controlplane import process, state
 from gpuwl.errors import InputError, SetupError
+from gpuwl.system import folders
 from gpuwl.target import address
 from gpuwl.target.settings import Settings
 
@@ -44,7 +45,7 @@ def choose(settings: Settings) -> Choice:
 
 def _from_environment(context: str | None) -> Choice:
     named = os.environ.get("KUBECONFIG", "")
-    usual = Path.home() / ".kube" / "config"
+    usual = folders.expanded("~/.kube/config")
     if named:
         return _kubeconfig(named, "KUBECONFIG", context)
     if usual.exists():
@@ -60,7 +61,7 @@ def _from_environment(context: str | None) -> Choice:
 
 
 def _kubeconfig(paths: str, reason: str, context: str | None) -> Choice:
-    if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path):
+    if not any(folders.expanded(path).is_file() for path in paths.split(os.pathsep) if path):
         raise SetupError(
             f"there is no kubeconfig at {paths} (from {reason})",
             hint="correct the path, or add --local to use a local control plane",
@@ -74,11 +75,18 @@ def local_name(server: str) -> str | None:
     So a run through `--kubeconfig "$(gpuwl local kubeconfig)"` is recorded as what it is. Its API
     server must live: a record that a reboot left says nothing of who has that port by now.
     """
-    for name in state.names():
+    for name in _known_names():
         record = state.read(name)
         if record and address.plain(server) == f"https://127.0.0.1:{record.port}":
             return name if _serves(name) else None
     return None
+
+
+def _known_names() -> list[str]:
+    try:
+        return state.names()
+    except SetupError:  # no home folder, so there are none
+        return []
 
 
 def _serves(name: str) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpuwl.errors import InputError
+from gpuwl.errors import InputError, SetupError
 from gpuwl.system import folders
 
 NAMES = ("etcd", "kube-apiserver", "kube-scheduler")
@@ -139,6 +139,15 @@ def is_whole(folder: Path, version: str) -> bool:
         return False
     recorded = {name: entry.size for name, entry in manifest.files.items()}
     return (manifest.version, manifest.platform, recorded) == (version, platform(), sizes)
+
+
+def check_may_run(folder: Path) -> None:
+    """Raise SetupError for a folder, which is there, on a disk from which no program may run."""
+    if os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):
+        raise SetupError(
+            f"no program may run from {folder}: its disk is mounted noexec",
+            hint="set XDG_CACHE_HOME, or GPUWL_ASSETS for binaries of your own, to a folder elsewhere",
+        )
 
 
 def read(folder: Path) -> Manifest:

@@ -38,6 +38,7 @@ def writing(doing: str, listener: Listener) -> Iterator[Listener]:
     store = cache.store()
     with _explained(store):
         folders.make(store)
+        cache.check_may_run(store)
         with locking.waited(store / LOCK, waits) as lock:
             yield _Announcer(lock, doing, listener)
 

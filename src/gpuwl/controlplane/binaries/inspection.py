@@ -85,6 +85,8 @@ def assets_version(folder: Path, wanted: str | None) -> str:
 
     Raises SetupError where it lacks a binary, holds a mixture, or is not the version `wanted`.
     """
+    if folder.is_dir():
+        cache.check_may_run(folder)
     missing = [name for name in NAMES if not os.access(folder / name, os.X_OK)]
     if missing:
         raise SetupError(
