@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import mounted, program
 
-from gpuwl.controlplane import plane
 from gpuwl.controlplane.binaries.lookup import Binaries
-from gpuwl.k8s.client import Cluster
 
 GPUWL = str(Path(sys.executable).with_name("gpuwl"))
 NO_NODES = '{"kind":"List","apiVersion":"v1","items":[]}'
@@ -172,33 +170,3 @@ def test_standard_error_that_nobody_reads_stops_nothing(tmp_path: Path) -> None:
     os.close(writer)
     assert done.returncode == 0
     assert done.stdout
-
-
-BARE = """
-import os, signal
-for name in ("memfd_create", "pidfd_open"):
-    delattr(os, name)
-del signal.pidfd_send_signal
-from gpuwl.__main__ import main
-main()
-"""
-
-
-@pytest.mark.cluster
-def test_without_what_linux_alone_has_a_real_cluster_is_worked_on(
-    control_plane: plane.Plane, cluster: Cluster, tmp_path: Path
-) -> None:
-    """As on macOS: no memfd, no pidfd, no /proc. Another state folder makes it a foreign cluster."""
-    variables = {
-        "KUBECONFIG": str(control_plane.kubeconfig),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-        "GPUWL_ROOT": str(tmp_path / "root"),
-        "BARE": BARE,
-    }
-    bare = f'mount -t tmpfs none /proc; exec {sys.executable} -c "$BARE"'
-    for verb in ("run --all", "verify", "reset --files"):
-        done = unshared("--mount", f"{bare} {verb}", **variables)
-        assert done.returncode == 0, done.stderr
-    assert not (tmp_path / "root").exists()
-    done = unshared("--mount", f"{bare} local up", **variables)
-    assert (done.returncode, "needs Linux with /proc" in done.stderr) == (3, True)

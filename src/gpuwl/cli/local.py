@@ -136,18 +136,17 @@ def kubeconfig(app: App) -> int:
 
 
 @local.command()
-@options.text_or_json
+@options.consent
+@options.output("text", "json")
+@options.quiet
+@options.language
 @click.pass_obj
 def clean(app: App) -> int:
     """Empty the cache of binaries, which all names share; the next start gets them again."""
-    from gpuwl.controlplane.binaries import cachewriter
+    from gpuwl.cli import cleaning
 
     app.command = "local clean"
-    with app.reporter.moving("looking at the cache"):
-        freed = cachewriter.clean(app.reporter)
-    app.payload["freedBytes"] = freed
-    app.reporter.result(f"freed {freed / 1e6:.0f} MB")
-    return 0
+    return cleaning.clean(app)
 
 
 @local.command("binaries")
@@ -171,9 +170,9 @@ def show_binaries(app: App) -> int:
     app.reporter.result(f"Kubernetes {found.version} from {found.source}: {found.folder}")
     rows = [(one.name, one.version, one.origin, f"sha256:{one.sha256}") for one in described]
     app.reporter.table(("binary", "version", "origin", "digest"), rows)
-    for one in described:
-        if not one.intact:
-            app.reporter.warn(f"{one.path} is not what came into the cache; gpuwl local clean")
+    damaged = [str(one.path) for one in described if not one.intact]
+    if damaged:
+        raise localplane.damaged(app, damaged)
     return 0
 
 

@@ -167,6 +167,15 @@ def no_binaries(app: App) -> SetupError:
     )
 
 
+def damaged(app: App, paths: list[str]) -> SetupError:
+    """Return the error of binaries that are not what they were, with the way to get them again."""
+    chosen = f" --kubernetes-version {version}" if (version := version_of(app)) else ""
+    return SetupError(
+        f"{', '.join(paths)} has changed since it was cached",
+        hint=f"get it again: gpuwl local fetch{chosen}",
+    )
+
+
 def fetch(app: App, bundle_to: "Path | None", bundle_from: "Path | None") -> "Binaries":
     """Return binaries that are here now: obtained, unpacked from a bundle, or packed into one."""
     from gpuwl.controlplane.binaries import acquire, bundle
@@ -176,7 +185,7 @@ def fetch(app: App, bundle_to: "Path | None", bundle_from: "Path | None") -> "Bi
         return bundle.unpack(bundle_from, listener, version_of(app))
     if bundle_to:
         bundle.check_place(bundle_to)
-    found = acquire.obtain(version_of(app), source=source_of(app), listener=listener)
+    found = acquire.obtain(version_of(app), source=source_of(app), listener=listener, check=True)
     if bundle_to:
         bundle.pack(found, bundle_to, listener)
     return found

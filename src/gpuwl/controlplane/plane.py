@@ -1,12 +1,14 @@
 """The life of local control planes, for the commands: up or not, starting, stopping, names."""
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwl.controlplane import components, ports, presence, process, start, state, teardown
 from gpuwl.controlplane.binaries import cache, lookup
+from gpuwl.controlplane.boot import ComponentError
 from gpuwl.errors import InputError, SetupError
 from gpuwl.k8s.objects import Object
 from gpuwl.system.progress import SILENCE, Listener
@@ -72,7 +74,8 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
         plane = wanted.running()
         if plane is None:
             _clear(name, listener)
-            start.start(start.Request(name, found, objects, dump), listener)
+            with _blaming_binaries(found):
+                start.start(start.Request(name, found, objects, dump), listener)
             return Up(_plane(name), started=True, seconds=time.monotonic() - began)
     return Up(plane, started=False, seconds=time.monotonic() - began)
 
@@ -174,6 +177,23 @@ def dead(name: str) -> list[str]:
     return [part for part, path in records.items() if not process.works(process.read_record(path))]
 
 
+def running_from(folder: Path) -> list[str]:
+    """Return the names whose programs are below a folder and run, or are just being started."""
+    return [name for name in names() if _runs_from(name, folder)]
+
+
+def _runs_from(name: str, folder: Path) -> bool:
+    record = state.read(name)
+    if record is None:
+        return state.failure(name) is None  # somebody is starting it
+    try:
+        presence.check_in_sight(name)
+    except SetupError:
+        return Path(record.binaries).is_relative_to(folder)
+    lives = len(dead(name)) < len(components.NAMES)
+    return lives and Path(record.binaries).is_relative_to(folder)
+
+
 def kubeconfig_path(name: str = state.DEFAULT_NAME) -> Path:
     """Return where the administrator's kubeconfig is while the control plane is up."""
     return state.folder(name) / components.KUBECONFIG
@@ -188,6 +208,22 @@ def _binaries(
     from gpuwl.controlplane.binaries import acquire
 
     return acquire.obtain(version, source=source, listener=listener)
+
+
+@contextlib.contextmanager
+def _blaming_binaries(found: lookup.Binaries) -> Iterator[None]:
+    """Say of a start that failed that the binaries have changed since they were cached, if they have."""
+    try:
+        yield
+    except ComponentError as error:
+        from gpuwl.controlplane.binaries import inspection
+
+        with contextlib.suppress(OSError, ValueError):  # a folder of somebody's own has no manifest
+            if paths := inspection.damaged(found.folder):
+                error.details += (f"{', '.join(map(str, paths))} has changed since it was cached",)
+                version = f" --kubernetes-version {found.version}"
+                error.hint = f"get the binaries again: gpuwl local fetch{version}"
+        raise
 
 
 def _plane(name: str) -> Plane:

@@ -1,8 +1,11 @@
 """Which binaries win, and what happens on the way: with the real binaries, from a real server."""
 
+import dataclasses
 import gzip
 import hashlib
+import json
 import os
+import pty
 import shutil
 import socket
 import stat
@@ -17,6 +20,7 @@ import pytest
 from tests.conftest import mounted, program
 from tests.heard import DEAF, Heard
 
+from gpuwl.controlplane import state
 from gpuwl.controlplane.binaries import (
     acquire,
     build,
@@ -29,6 +33,7 @@ from gpuwl.controlplane.binaries import (
 )
 from gpuwl.controlplane.binaries.cache import NAMES
 from gpuwl.controlplane.binaries.download import DigestError, DownloadError
+from gpuwl.controlplane.plane import Plane
 from gpuwl.errors import InputError, SetupError
 from gpuwl.system.progress import SILENCE
 
@@ -386,14 +391,6 @@ def test_the_binaries_that_are_shown_are_those_of_the_source_that_is_asked_for(
     assert run("local", "binaries", "--source", "download").returncode == 3
 
 
-def test_a_binary_that_was_changed_in_the_cache_is_named(cached: Path) -> None:
-    changed = cached / "etcd"
-    changed.write_bytes(b"#" * changed.stat().st_size)
-    done = program("gpuwl")("local", "binaries")
-    assert done.returncode == 0
-    assert done.stderr == f"warning: {changed} is not what came into the cache; gpuwl local clean\n"
-
-
 def test_a_download_onto_a_full_disk_is_said(
     mirror: "Server", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -472,3 +469,77 @@ def test_the_etcd_that_is_built_is_the_one_that_is_downloaded(version: str) -> N
     modules = (build.recipe(version).folder / "go.mod").read_text()
     assert f"go.etcd.io/etcd/server/v3 v{release.etcd_version(version)} " in modules
     assert f"k8s.io/kubernetes v{version} " in modules
+
+
+def test_clean_says_what_it_would_remove_and_wants_a_yes(cached: Path) -> None:
+    run = program("gpuwl")
+    done = run("local", "clean")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"  Kubernetes {VERSION}-{cache.platform()}, build: 0 MB\n" in done.stderr
+    assert "a build of about 7 minutes" in done.stderr
+    assert done.stderr.splitlines()[-1] == "hint: add --yes to remove them"
+    assert lookup.find() is not None
+    told = json.loads(run("local", "clean", "--yes", "--output", "json").stdout)
+    assert told["binaries"][0]["what"] == f"Kubernetes {VERSION}-{cache.platform()}, build"
+    assert told["freedBytes"] > 0
+    assert lookup.find() is None
+    assert run("local", "clean").stdout == "the cache is empty\n"
+
+
+@pytest.mark.parametrize("answer", ["n", "y"])
+def test_clean_asks_on_a_terminal(cached: Path, answer: str) -> None:
+    master, terminal = pty.openpty()
+    command = [str(Path(sys.executable).with_name("gpuwl")), "local", "clean"]
+    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal) as asked:
+        os.close(terminal)
+        said = b""
+        while b"Remove it?" not in said:
+            said += os.read(master, 4096)
+        os.write(master, f"{answer}\n".encode())
+        assert asked.wait(timeout=30) == 0
+    os.close(master)
+    assert b"Kubernetes" in said
+    assert cached.exists() == (answer == "n")
+
+
+@pytest.mark.parametrize("option", ["--root=/x", "--name=a", "--kubeconfig=/x", "--verbose"])
+def test_clean_has_no_option_without_meaning(option: str) -> None:
+    assert program("gpuwl")("local", "clean", option).returncode == 2
+
+
+def test_clean_refuses_what_a_control_plane_runs_from(
+    control_plane: Plane, cache_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = state.read(control_plane.name)
+    assert record
+    elsewhere = cache.store() / "1.37.2-linux-amd64" / "build"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "etcd").touch()
+    state.write(control_plane.name, dataclasses.replace(record, binaries=str(elsewhere)))
+    done = program("gpuwl")("local", "clean", "--yes")
+    state.write(control_plane.name, record)
+    assert done.returncode == 3
+    assert f"in use by the local control plane {control_plane.name}\n" in done.stderr
+    assert elsewhere.exists()
+
+
+def test_a_binary_that_changed_at_the_same_size_is_named_and_fetched_again(
+    real: lookup.Binaries, mirror: "Server", said: Heard
+) -> None:
+    run = program("gpuwl")
+    found = acquire.obtain(listener=said)
+    with (found.folder / "etcd").open("r+b") as file:
+        file.write(bytes(64))
+    shown = run("local", "binaries")
+    assert shown.returncode == 3
+    assert f"error: {found.folder}/etcd has changed since it was cached\n" in shown.stderr
+    assert shown.stderr.endswith("hint: get it again: gpuwl local fetch\n")
+    started = run("local", "up", "--name", "damaged")
+    assert started.returncode == 3
+    assert f"  {found.folder}/etcd has changed since it was cached\n" in started.stderr
+    assert f"gpuwl local fetch --kubernetes-version {found.version}\n" in started.stderr
+    assert run("local", "down", "--name", "damaged").returncode == 0
+    fetched = run("local", "fetch")
+    assert fetched.returncode == 0, fetched.stderr
+    assert "has changed since it was cached: getting it again" in fetched.stderr
+    assert inspection.damaged(found.folder) == []

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwl.controlplane.binaries import build, cache, cachewriter, lookup, release
+from gpuwl.controlplane.binaries import build, cache, cachewriter, inspection, lookup, release
 from gpuwl.controlplane.binaries.lookup import Binaries, Source
 from gpuwl.errors import SetupError
 from gpuwl.system.progress import Listener, Progress
@@ -16,17 +16,35 @@ def obtain(
     *,
     source: Source | None = None,
     listener: Listener,
+    check: bool = False,
 ) -> Binaries:
     """Return binaries of one Kubernetes version, downloading or building them where none are there.
 
     `version` as in `lookup.find`. `source` forces a download or a build: GPUWL_ASSETS is passed over
     then, and of the cache only what came that way counts. Another gpuwl that is at it already is
-    waited for, and its result used. Raises SetupError with the reason of each way that failed.
+    waited for, and its result used. With `check` what lies in the cache is compared with its digests
+    (0.3 s), and fetched again where it has changed since. Raises SetupError with the reason of each way that failed.
     """
-    if source is None and (ready := lookup.find(version)):
+    if source is None and (ready := lookup.find(version)) and not (check and _is_damaged(ready)):
         return ready
     wanted = lookup.DEFAULT_VERSION if version is None else cache.parse_version(version)
+    if check:
+        _discard_damaged(wanted, source, listener)
     return _acquire(wanted, source, listener)
+
+
+def _is_damaged(found: Binaries) -> bool:
+    return found.source == "cache" and bool(inspection.damaged(found.folder))
+
+
+def _discard_damaged(version: str, source: Source | None, listener: Listener) -> None:
+    """Let what has changed in the cache count as not there; what runs goes on with the files it has."""
+    while (folder := cache.find(version, source)) and (paths := inspection.damaged(folder)):
+        listener.warn(
+            f"{', '.join(map(str, paths))} has changed since it was cached: getting it again"
+        )
+        with cachewriter.writing(f"getting Kubernetes {version}", listener):
+            (folder / cache.MANIFEST).unlink(missing_ok=True)
 
 
 def _acquire(version: str, source: Source | None, listener: Listener) -> Binaries:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuwl.controlplane.binaries import cache, inspection
 from gpuwl.controlplane.binaries.cache import NAMES
@@ -115,6 +116,33 @@ def discard_leftovers() -> None:
     """Remove what killed writers left half-staged. Only for the lock's holder."""
     for folder in cache.store().glob("staging-*"):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+class Kept(NamedTuple):
+    """Something in the cache: what it is, and how many bytes of disk it takes."""
+
+    what: str
+    size: int
+
+
+def contents() -> list[Kept]:
+    """Return what `clean` would remove: each version by where it came from, and unfinished work."""
+    store = cache.store()
+    entries = (
+        [entry for entry in sorted(store.iterdir()) if _is_kept(entry)] if store.exists() else []
+    )
+    return [kept for entry in entries for kept in _described(entry)]
+
+
+def _is_kept(entry: Path) -> bool:
+    return entry.name != LOCK and (not entry.is_dir() or any(entry.iterdir()))
+
+
+def _described(entry: Path) -> list[Kept]:
+    origins = [path for path in sorted(entry.glob("*")) if path.name in cache.ORIGINS]
+    if not origins:
+        return [Kept(f"unfinished work, {entry.name}", size_of(entry))]
+    return [Kept(f"Kubernetes {entry.name}, {one.name}", size_of(one)) for one in origins]
 
 
 def clean(listener: Listener) -> int:

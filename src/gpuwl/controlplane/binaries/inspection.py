@@ -67,6 +67,12 @@ def _described(path: Path, manifest: Manifest, name: str, *, fresh: bool) -> Des
     )
 
 
+def damaged(folder: Path) -> list[Path]:
+    """Return the binaries of a folder of the cache that are not what its manifest says."""
+    recorded = cache.read(folder).files
+    return [folder / name for name in NAMES if sha256(folder / name) != recorded[name].sha256]
+
+
 def measure(folder: Path, *, origin: str) -> Manifest:
     """Return the manifest of three binaries: versions asked of them, digests and sizes read.
 
