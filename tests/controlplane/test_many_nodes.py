@@ -71,7 +71,9 @@ def test_many_nodes_load_with_progress_and_take_pods(
     monkeypatch.setattr(loading, "SAY_EVERY", 0.01)  # so that no machine is too fast to say a word
     path = written(tmp_path, *(open_node(i) for i in range(600)))
     said = Heard()
-    up = local_plane.ensure_up(name, nodes=path, anonymise=True, listener=said)
+    hidden = tmp_path / "map.json"
+    up = local_plane.ensure_up(name, nodes=path, anonymise=True, map_file=hidden, listener=said)
+    assert len(json.loads(hidden.read_text())["nodes"]) == 600
     assert any(line.endswith(" of 600 nodes") for line in said)
     client = Cluster.from_kubeconfig(up.plane.kubeconfig)
     assert len(client.get("/api/v1/nodes")["items"]) == 600

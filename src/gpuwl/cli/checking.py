@@ -14,11 +14,17 @@ from gpuwl.errors import InputError
 @click.argument("file", required=False, metavar="FILE|-")
 @click.option("--accept", multiple=True, metavar="VALUE=PATTERN")
 @click.option("--ignore", multiple=True, metavar="PATTERN")
+@click.option("--require", type=click.IntRange(0, 999_999_999), metavar="N", default=0)
 @click.option("--print-script", is_flag=True)
 @options.output("text", "json")
 @click.pass_obj
-def check(
-    app: App, file: str | None, accept: tuple[str, ...], ignore: tuple[str, ...], print_script: bool
+def check(  # noqa: PLR0913, PLR0917 - one for each option
+    app: App,
+    file: str | None,
+    accept: tuple[str, ...],
+    ignore: tuple[str, ...],
+    require: int,
+    print_script: bool,
 ) -> int:
     """Judge a dump of nodes (kubectl get nodes -o json); - reads standard input.
 
@@ -32,16 +38,16 @@ def check(
         return 0
     if file is None:
         raise click.UsageError("name a file, or - for standard input")
-    return _judge(app, file, accept, ignore)
+    arguments = ["--output", app.settings.output, "--require", str(require)]
+    arguments += [word for pattern in accept for word in ("--accept", pattern)]
+    arguments += [word for pattern in ignore for word in ("--ignore", pattern)]
+    return _judge([*arguments, "--", file])
 
 
-def _judge(app: App, file: str, accept: tuple[str, ...], ignore: tuple[str, ...]) -> int:
+def _judge(arguments: list[str]) -> int:
     from gpuwl import checker
 
     if sys.__stdout__ is None:  # the caller closed it, and what stands in for it leads nowhere
         raise InputError("standard output is closed: the verdict could not be written")
-    arguments = ["--output", app.settings.output]
-    arguments += [word for pattern in accept for word in ("--accept", pattern)]
-    arguments += [word for pattern in ignore for word in ("--ignore", pattern)]
     sys.stdout.flush()
-    return checker.main([*arguments, "--", file])
+    return checker.main(arguments)

@@ -27,16 +27,19 @@ def local() -> None:
 @local.command()
 @click.option("--nodes", type=FILE, metavar="FILE")
 @click.option("--anonymise", is_flag=True)
+@click.option("--map", "map_file", type=FILE, metavar="FILE")
 @options.name
 @options.plane
 @options.text_or_json
 @click.pass_obj
-def up(app: App, nodes: Path | None, anonymise: bool) -> int:
+def up(app: App, nodes: Path | None, anonymise: bool, map_file: Path | None) -> int:
     """Start it, unless it is up, and say how long that took."""
     app.command = "local up"
     if anonymise and nodes is None:
         raise click.UsageError("--anonymise needs --nodes FILE")
-    done = localplane.ensure_up(app, nodes=nodes, anonymise=anonymise)
+    if map_file and not anonymise:
+        raise click.UsageError("--map needs --anonymise")
+    done = localplane.ensure_up(app, nodes=nodes, anonymise=anonymise, map_file=map_file)
     app.payload |= {
         "name": done.plane.name,
         "started": done.started,

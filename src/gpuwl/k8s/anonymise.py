@@ -1,145 +1,125 @@
-"""Other names for the nodes of a dump, wherever the old ones stand."""
+"""Nodes of a dump without their owner's words: what scheduler and checker read stays.
 
-import functools
+The rule is a list of what is public: everything else gets another word, the same one wherever it
+occurs, so that selectors, spreading and tolerations decide as before. Messages are dropped.
+"""
+
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from gpuwl.k8s.objects import Object
+from gpuwl.k8s.objects import AMOUNTS, Object
 
 HOSTNAME = "kubernetes.io/hostname"
 
-_WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.:-]*[A-Za-z0-9])?")
-_SEPARATOR = re.compile(r"([.:-])")
-_SHORTEST_TRACE = 6  # characters; shorter ids, such as `0`, are words that mean other things too
-# Keys below these domains have a meaning to Kubernetes: node-role.kubernetes.io/control-plane.
-_KUBERNETES_KEY = re.compile(r"(?:[a-z0-9.-]+\.)?(?:kubernetes|k8s)\.io/")
-
-_MACHINE_IDS = ("machineID", "systemUUID", "bootID")
-
-Rename = Callable[[str], str]
-
-
-def traces(node: Mapping[str, Any]) -> set[str]:
-    """Return the addresses and ids of a node of a dump, which tell as much as its name.
-
-    Of a provider's id that is the last part: `i-0a1b2c3d` of `aws:///eu-west-1a/i-0a1b2c3d`.
-    """
-    metadata, spec, status = (_mapping(node.get(part)) for part in ("metadata", "spec", "status"))
-    addresses = status.get("addresses")
-    listed = addresses if isinstance(addresses, list) else []
-    found = [_mapping(one).get("address") for one in listed]
-    found += [_mapping(status.get("nodeInfo")).get(field) for field in _MACHINE_IDS]
-    found += [metadata.get("uid"), str(spec.get("providerID") or "").rpartition("/")[2]]
-    return {text for text in found if isinstance(text, str) and len(text) >= _SHORTEST_TRACE}
-
-
-def anonymise(nodes: list[Object], known: Sequence[Iterable[str]]) -> list[Object]:
-    """Return the nodes as node-00000, node-00001, … in their order.
-
-    `known` are the traces of each node. Replaced in the labels, taints and conditions of every node
-    are the old names, these traces, the first part of a name with digits that is a domain name, and
-    the old values of the hostname label: in messages wherever they stand as a word, in labels and
-    taints also as a part of a longer value or key. A name that is one ordinary word (`worker`) is
-    replaced there only where it is the whole value: else keys such as
-    `node-role.kubernetes.io/worker` would change their meaning.
-    """
-    new = _new_names(nodes, known)
-    renaming = _Renaming(new)
-    return [_renamed(node, new[_name(node)], renaming) for node in nodes]
+# Keys of labels and taints that say nothing of an owner, and whose values do not either.
+_PUBLIC = re.compile(
+    r"(?:beta\.)?kubernetes\.io/(?:arch|os)"
+    r"|node-role\.kubernetes\.io/(?:control-plane|master|worker|infra)"
+    r"|nvidia\.com/gpu(?:\.workload\.config|\.deploy\.[a-z-]+)?"
+    r"|nvidia\.com/gpu\.(?:present|count|product|memory|family|replicas|sharing-strategy|compute\.\w+)"
+    r"|nvidia\.com/(?:mig|mps|vgpu)\.(?:capable|strategy|present)"
+)
+# Keys that say nothing, with values that may: a zone, a type of machine, a version.
+_PUBLIC_KEY = re.compile(
+    r"(?:topology|failure-domain\.beta)\.kubernetes\.io/(?:zone|region)"
+    r"|(?:beta\.kubernetes\.io|node\.kubernetes\.io)/instance-type"
+    r"|kubernetes\.io/hostname"
+    r"|node(?:\.cloudprovider)?\.kubernetes\.io/(?:not-ready|unreachable|unschedulable|uninitialized"
+    r"|(?:memory|disk|pid)-pressure|network-unavailable|out-of-service"
+    r"|exclude-from-external-load-balancers)"
+    r"|feature\.node\.kubernetes\.io/(?:cpu|pci|usb|memory|network|storage)-[A-Za-z0-9_.-]+"
+    r"|kubevirt\.io/schedulable|(?:cpu-model|cpu-feature|machine-type)\.node\.kubevirt\.io/[\w.-]+"
+)
+_PUBLIC_VALUE = re.compile(r"(?:true|false|present|[0-9]{1,6})?")
+# https://kubernetes.io/docs/reference/node/node-labels lists no more; vendors' names are public too.
+_PUBLIC_RESOURCE = re.compile(
+    r"cpu|memory|pods|ephemeral-storage|storage|hugepages-\w+|attachable-volumes-[a-z-]+"
+    r"|(?:nvidia\.com|amd\.com|intel\.com|habana\.ai|rdma|devices\.kubevirt\.io)/.*",
+    re.DOTALL,
+)
+_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
-def _new_names(nodes: list[Object], known: Sequence[Iterable[str]]) -> dict[str, str]:
-    names = {_name(node): f"node-{i:05d}" for i, node in enumerate(nodes)}
-    hosts = {name.split(".", 1)[0]: new for name, new in names.items()}
-    hostnames = {_hostname(node): names[_name(node)] for node in nodes}
-    left = {trace: new for new, own in zip(names.values(), known, strict=True) for trace in own}
-    found = left | _only(hosts, _has_digit) | hostnames | names
-    found.pop("", None)
-    return found
+@dataclass
+class Map:
+    """What each hidden word became, by what it was: names of nodes, keys, values, resources."""
 
-
-class _Renaming:
-    """How each kind of text is renamed; most texts of a large dump occur on every node."""
-
-    def __init__(self, new: Mapping[str, str]) -> None:
-        self._in_kubernetes_keys = _replacing(_only(new, _has_digit))
-        self._in_parts = _replacing(_only(new, lambda old: "-" in old or _has_digit(old)))
-        self._whole = new
-        self.message = _replacing(new)
+    nodes: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
+    resources: dict[str, str] = field(default_factory=dict)
 
     def key(self, text: str) -> str:
-        """Rename in the key of a label or taint."""
-        return (self._in_kubernetes_keys if _KUBERNETES_KEY.match(text) else self._in_parts)(text)
+        """Return the key of a label or taint as it may be shown."""
+        if _PUBLIC.fullmatch(text) or _PUBLIC_KEY.fullmatch(text):
+            return text
+        return self.keys.setdefault(text, f"key-{len(self.keys)}")
 
-    def value(self, text: str) -> str:
-        """Rename in the value of a label or taint."""
-        return self._whole.get(text) or self._in_parts(text)
+    def value(self, key: str, value: object) -> str:
+        """Return the value of a label or taint as it may be shown."""
+        text = str(value)
+        if text in self.nodes:
+            return self.nodes[text]
+        if _PUBLIC_VALUE.fullmatch(text) or _PUBLIC.fullmatch(key):
+            return text
+        return self.values.setdefault(text, f"value-{len(self.values)}")
 
-
-def _only(new: Mapping[str, str], holds: Callable[[str], bool]) -> dict[str, str]:
-    return {old: name for old, name in new.items() if holds(old)}
-
-
-def _has_digit(name: str) -> bool:
-    return any(character.isdigit() for character in name)
-
-
-def _replacing(new: Mapping[str, str]) -> Rename:
-    """Return what replaces names in a text: not within a longer word or number (`a1` in `aa12`)."""
-
-    def replace(parts: list[str]) -> str:
-        for length in range(len(parts), 0, -2):  # the longest name first; separators lie between
-            for start in range(0, len(parts) - length + 1, 2):
-                end = start + length
-                if name := new.get("".join(parts[start:end])):
-                    return replace(parts[:start]) + name + replace(parts[end:])
-        return "".join(parts)
-
-    @functools.cache
-    def rename(text: str) -> str:
-        return _WORD.sub(lambda found: replace(_SEPARATOR.split(found[0])), text)
-
-    return rename
+    def resource(self, name: str) -> str:
+        """Return the name of a resource as it may be shown."""
+        if _PUBLIC_RESOURCE.fullmatch(name):
+            return name
+        return self.resources.setdefault(name, f"example.com/resource-{len(self.resources)}")
 
 
-def _renamed(node: Object, new: str, renaming: _Renaming) -> Object:
-    labels = {renaming.key(k): renaming.value(str(v)) for k, v in _labels(node).items()}
-    if HOSTNAME in labels:
-        labels[HOSTNAME] = new
-    renames = {
-        "key": renaming.key,
-        "value": renaming.value,
-        "message": renaming.message,
-        "reason": renaming.message,
-    }
+def anonymise(nodes: list[Object]) -> tuple[list[Object], Map]:
+    """Return the nodes as node-00000, node-00001, … in their order, and what became what.
+
+    `nodes` are as `dump.essence` returns them. What is no public word in labels, taints and resources is
+    replaced; of conditions stay the type, if it is a kubelet's, and the status.
+    """
+    hidden = Map({_name(node): f"node-{i:05d}" for i, node in enumerate(nodes)})
+    return [_shown(node, hidden) for node in nodes], hidden
+
+
+def _shown(node: Object, hidden: Map) -> Object:
+    labels = _mapping(node["metadata"].get("labels"))
+    shown = {hidden.key(key): hidden.value(key, value) for key, value in labels.items()}
+    name = hidden.nodes[_name(node)]
+    if HOSTNAME in shown:
+        shown[HOSTNAME] = name
     spec, status = dict(node["spec"]), dict(node["status"])
-    for part, field in ((spec, "taints"), (status, "conditions")):
-        if isinstance(part.get(field), list):
-            part[field] = [_renamed_texts(entry, renames) for entry in part[field]]
-    return {**node, "metadata": {"name": new, "labels": labels}, "spec": spec, "status": status}
+    if "taints" in spec:
+        spec["taints"] = [_taint(taint, hidden) for taint in _objects(spec["taints"])]
+    if "conditions" in status:
+        status["conditions"] = [_condition(one) for one in _objects(status["conditions"])]
+        status["conditions"] = [one for one in status["conditions"] if one]
+    for amounts in (part for part in AMOUNTS if part in status):
+        found = _mapping(status[amounts])
+        status[amounts] = {hidden.resource(name): amount for name, amount in found.items()}
+    return {**node, "metadata": {"name": name, "labels": shown}, "spec": spec, "status": status}
 
 
-def _renamed_texts(entry: object, renames: Mapping[str, Rename]) -> object:
-    """Rename in a taint or condition; its times, effect, type and status hold no names."""
-    if not isinstance(entry, dict):
-        return entry
-    return {
-        field: renames[field](text) if field in renames and isinstance(text, str) else text
-        for field, text in entry.items()
-    }
+def _taint(taint: Object, hidden: Map) -> Object:
+    key = str(taint.get("key"))
+    shown = {"key": hidden.key(key), "effect": taint.get("effect")}
+    if taint.get("value") is not None:
+        shown["value"] = hidden.value(key, taint["value"])
+    return shown
+
+
+def _condition(condition: Object) -> Object:
+    if condition.get("type") not in _CONDITIONS:
+        return {}
+    return {name: condition[name] for name in ("type", "status") if name in condition}
 
 
 def _name(node: Object) -> str:
     return str(node["metadata"]["name"])
 
 
-def _hostname(node: Object) -> str:
-    return str(_labels(node).get(HOSTNAME) or "")
-
-
-def _labels(node: Object) -> dict[str, Any]:
-    return _mapping(node["metadata"].get("labels"))
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _mapping(value: object) -> dict[str, Any]:

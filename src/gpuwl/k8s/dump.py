@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import dataclasses
 import gc
 import json
 from collections import Counter
@@ -15,8 +16,8 @@ from gpuwl import checker
 from gpuwl.checker import NotNodesError
 from gpuwl.errors import InputError
 from gpuwl.k8s.anonymise import anonymise as anonymised
-from gpuwl.k8s.anonymise import traces
 from gpuwl.k8s.objects import AMOUNTS, Object
+from gpuwl.system.files import replace_file
 
 STANDARD_INPUT = 0
 MAKE_NODES = "kubectl get nodes -o json > nodes.json"
@@ -166,24 +167,31 @@ def _check_shape(item: Object) -> None:
 
 
 def read(path: Path, *, anonymise: bool) -> list[Object]:
-    """Return the nodes of a dump, ready to be created; with other names if `anonymise`.
+    """Return the nodes of a dump, ready to be created; without their owner's words if `anonymise`.
 
     Kept is what a scheduler decides by: name, labels, taints, unschedulable, capacity, allocatable,
     conditions. Dropped is what belongs to the machines or their owner: managed fields, annotations,
     images, addresses, ids. Raises InputError where the dump cannot be read, holds no nodes, or one twice.
     """
     nodes: list[Object] = []
-    left: list[set[str]] = []
-
-    def keep(node: Object, _place: str) -> None:
-        nodes.append(essence(node))
-        left.append(traces(node))
-
-    stream(path, keep, ["Node"])
+    stream(path, lambda node, _place: nodes.append(essence(node)), ["Node"])
     if not nodes:
         raise InputError(f"{path} holds no node", hint=MAKE_NODES)
     _refuse_duplicates(path, nodes)
-    return anonymised(nodes, left) if anonymise else nodes
+    return anonymised(nodes)[0] if anonymise else nodes
+
+
+def write_map(path: Path, target: Path) -> None:
+    """Write, for this user alone, what `read` calls the words of a dump that it hides.
+
+    Raises InputError where the dump cannot be read or the file not be written.
+    """
+    _, hidden = anonymised(read(path, anonymise=False))
+    text = json.dumps(dataclasses.asdict(hidden), indent=2) + "\n"
+    try:
+        replace_file(target, text.encode(errors="surrogatepass"), 0o600)
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}") from None
 
 
 def _refuse_duplicates(path: Path, nodes: list[Object]) -> None:

@@ -17,14 +17,18 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
     source: Source | None = None,
     nodes: Path | None = None,
     anonymise: bool = False,
+    map_file: Path | None = None,
     listener: Listener,
 ) -> plane.Up:
     """Return the control plane `name`, started if it is not up; `nodes` is a dump.
 
-    The dump's nodes take the place of the lab's, under other names if `anonymise`. Raises as
+    The dump's nodes take the place of the lab's, under other names if `anonymise`;
+    `map_file` then tells which. Raises as
     `plane.ensure_up` does, and InputError where the dump cannot be used.
     """
     dump = state.Dump.of(nodes, anonymised=anonymise) if nodes else None
+    if nodes and map_file:
+        _write_map(nodes, map_file)
 
     def objects() -> list[Object]:
         if nodes is None:
@@ -36,6 +40,12 @@ def ensure_up(  # noqa: PLR0913 - one keyword per option of the command
     return plane.ensure_up(
         name, version=version, source=source, nodes=objects, dump=dump, listener=listener
     )
+
+
+def _write_map(nodes: Path, map_file: Path) -> None:
+    from gpuwl.k8s.dump import write_map
+
+    write_map(nodes, map_file)
 
 
 def lab_nodes() -> list[Object]:
