@@ -125,23 +125,6 @@ def trouble(name: str) -> str | None:
     return f"local control plane {name} is down; start it: gpuwl local up{suffix(name)}"
 
 
-def blamed(error: GpuwlError, name: str | None) -> GpuwlError:
-    """Return the error, or the one that says which component of a local control plane does not run."""
-    from gpuwl.cli.show import localstatus
-    from gpuwl.controlplane.status import Phase, status
-
-    if name is None or (found := status(name)).phase is not Phase.BROKEN:
-        return error
-    dead = [part for part in found.components if not part.alive]
-    if not dead:
-        return error
-    return SetupError(
-        f"{', '.join(part.name for part in dead)} of the local control plane {name} does not run",
-        details=[error.message, *(f"{part.name}: {localstatus.why(part)}" for part in dead)],
-        hint=f"gpuwl local up{suffix(name)} starts it anew, with an empty state",
-    )
-
-
 def version_of(app: App) -> str | None:
     """Return the Kubernetes version that the options ask for."""
     return app.settings.kubernetes_version

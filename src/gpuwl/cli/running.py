@@ -36,7 +36,6 @@ def run_steps(app: App, span: Span, *, rm: bool) -> None:
         artifacts.claimed(),
         _up(app, choice, rm=rm) as usable,
         _connected(app, usable) as connection,
-        _blamed(connection),
         _journal(connection) as journal,
     ):
         _consider(app, connection, journal, span)
@@ -82,18 +81,6 @@ def _connected(app: App, choice: "Choice") -> "Iterator[Connection]":
         app.payload["target"] = progress.target_data(connected.record)
         progress.print_target(app.reporter, connected.record)
         yield connected
-
-
-@contextlib.contextmanager
-def _blamed(connected: "Connection") -> Iterator[None]:
-    """Say that a component of our control plane died, where that is why the body failed."""
-    from gpuwl.cli import localplane
-    from gpuwl.errors import ClusterError, WaitTimeoutError
-
-    try:
-        yield
-    except (ClusterError, WaitTimeoutError) as error:
-        raise localplane.blamed(error, connected.local_name) from None
 
 
 @contextlib.contextmanager

@@ -242,6 +242,8 @@ def used(name: str) -> Iterator[bool]:
             mine = stack.enter_context(locking.shared(mark))
         except FileNotFoundError:
             mine = False
+        except OSError:  # a folder that cannot be written: nobody can stop it there
+            mine = True
         yield mine
 
 

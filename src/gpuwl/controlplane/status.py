@@ -44,6 +44,11 @@ class ComponentStatus:
     said: str | None
     log: str
 
+    def why(self) -> str:
+        """Say why it does not run, with the end of its log and where that is."""
+        last = f"; last line: {self.said}" if self.said else ""
+        return f"{self.reason}{last} (log: {self.log})"
+
 
 @dataclass(frozen=True)
 class Status:

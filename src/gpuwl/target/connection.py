@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from gpuwl.controlplane import blame, presence, state
 from gpuwl.k8s import paths
 from gpuwl.target import target
 from gpuwl.target.target import Choice
@@ -62,8 +63,11 @@ def connect(choice: Choice, *, timeout: float) -> Iterator[Connection]:
     """
     from gpuwl.k8s.client import Cluster  # heavy: a local control plane boots while it is imported
 
-    with contextlib.closing(_client(Cluster, choice, timeout)) as cluster:
-        yield Connection(cluster, _record(cluster))
+    with (
+        contextlib.closing(_client(Cluster, choice, timeout)) as cluster,
+        _used(cluster) as record,
+    ):
+        yield Connection(cluster, record)
 
 
 @contextlib.contextmanager
@@ -71,8 +75,11 @@ def connect_to_read(choice: Choice, *, timeout: float) -> Iterator[ReadOnlyConne
     """Connect as `connect` does, with a client that cannot write."""
     from gpuwl.k8s.client import ReadOnlyCluster
 
-    with contextlib.closing(_client(ReadOnlyCluster, choice, timeout)) as cluster:
-        yield ReadOnlyConnection(cluster, _record(cluster))
+    with (
+        contextlib.closing(_client(ReadOnlyCluster, choice, timeout)) as cluster,
+        _used(cluster) as record,
+    ):
+        yield ReadOnlyConnection(cluster, record)
 
 
 def _client(kind: type[Client], choice: Choice, timeout: float) -> Client:
@@ -82,9 +89,23 @@ def _client(kind: type[Client], choice: Choice, timeout: float) -> Client:
     return kind.from_kubeconfig(choice.kubeconfig, choice.context, request_timeout=limit)
 
 
-def _record(cluster: "ReadOnlyCluster") -> TargetRecord:
-    version = str(cluster.get(paths.VERSION).get("gitVersion", "unknown"))
+@contextlib.contextmanager
+def _used(cluster: "ReadOnlyCluster") -> Iterator[TargetRecord]:
+    """Yield what a cluster is; one of our own is not taken away meanwhile, and named where it fails.
+
+    Raises SetupError for one of our own that is suspended: it would answer nobody.
+    """
     ours = target.local_name(cluster.server)
+    with contextlib.ExitStack() as stack:
+        if ours:
+            presence.check_awake(ours)
+            stack.enter_context(state.used(ours))
+            stack.enter_context(blame.blamed(ours))
+        yield _record(cluster, ours)
+
+
+def _record(cluster: "ReadOnlyCluster", ours: str | None) -> TargetRecord:
+    version = str(cluster.get(paths.VERSION).get("gitVersion", "unknown"))
     if ours:
         return TargetRecord("local", ours, cluster.server, version)
     return TargetRecord("cluster", cluster.context, cluster.server, version)

@@ -53,13 +53,7 @@ def _headline(status: "Status") -> str:
 def _state(component: "ComponentStatus") -> str:
     if component.alive:
         return f"{component.version or ''}  pid {component.pid}  {(component.memory or 0) / 1e6:.0f} MB"
-    return f"does not run: {why(component)}"
-
-
-def why(component: "ComponentStatus") -> str:
-    """Say why a component does not run, with the end of its log and where that is."""
-    last = f"; last line: {component.said}" if component.said else ""
-    return f"{component.reason}{last} (log: {component.log})"
+    return f"does not run: {component.why()}"
 
 
 def _duration(seconds: float) -> str:
