@@ -134,8 +134,8 @@ KIND_OF_LABEL = {
 }
 EXPECTED = {
     CONTAINER: "nvidia.com/gpu alone",
-    VM_PASSTHROUGH: "exactly one device model, like nvidia.com/GA102GL_A10",
-    VM_VGPU: "exactly one vGPU profile, like nvidia.com/NVIDIA_A10-12Q",
+    VM_PASSTHROUGH: "exactly one device model",
+    VM_VGPU: "exactly one vGPU profile",
 }
 # What NVIDIA publishes behind the letter of a profile: media engine only, none, all, graphics.
 PROFILE_ATTRIBUTES = ("", "ME", "NOME", "MEALL", "GFX")
@@ -520,12 +520,10 @@ def _reason(verdict: Verdict) -> str:
 
 
 def _about_label(label: str) -> list[str]:
-    text = (
-        "the operator silently falls back to its default"
-        " (container, unless sandboxWorkloads.defaultWorkload says otherwise)"
-    )
+    default = "sandboxWorkloads.defaultWorkload, container unless set"
+    text = f"the operator silently falls back to its default ({default})"
     near = _nearest(label)
-    return [text, f"did you mean {near}?", _relabel(near)] if near else [text]
+    return [text, f"did you mean {near}", f"if so: {_relabel(near)}"] if near else [text]
 
 
 def _relabel(value: str) -> str:
@@ -679,9 +677,8 @@ def _moved(verdict: Verdict) -> list[str]:
         return [f"{shown(strange[0])} is no card's name: another device plugin runs", SEE_PODS]
     if mode in ("", verdict.label):
         return []
-    still = f"the node still advertises what {mode} would"
-    why = "the label was moved and the old device plugin remained, or the label is wrong"
-    return [f"{still}: {why}", f"if it is wrong: {_relabel(mode)}"]
+    why = f"the label was moved and the device plugin of {mode} remained, or the label is wrong"
+    return [why, f"if it is wrong: {_relabel(mode)}"]
 
 
 def _several(verdict: Verdict) -> list[str]:

@@ -172,7 +172,7 @@ class TestIgnore:
 def test_near_value_is_named(label: str, meant: str) -> None:
     out = judge(label, {GPU: "1"}).out
     assert "silently falls back to its default" in out
-    assert f"did you mean {meant}?" in out
+    assert f"did you mean {meant}; if so: kubectl label node n " in out
 
 
 @pytest.mark.parametrize("label", ["", "none", "x" * 5000, "\u00e9", "true"])
@@ -185,10 +185,26 @@ def test_no_near_value_is_invented(label: str) -> None:
 @pytest.mark.parametrize(
     ("label", "allocatable", "words"),
     [
-        ("vm-passthrough", {GPU: "8"}, "still advertises what container would"),
-        ("container", {A10: "2"}, "still advertises what vm-passthrough would"),
-        ("container", {A10_12Q: "2"}, "still advertises what vm-vgpu would"),
-        ("vm-passthrough", {MIG: "7"}, "still advertises what container would"),
+        (
+            "vm-passthrough",
+            {GPU: "8"},
+            "the device plugin of container remained, or the label is wrong",
+        ),
+        (
+            "container",
+            {A10: "2"},
+            "the device plugin of vm-passthrough remained, or the label is wrong",
+        ),
+        (
+            "container",
+            {A10_12Q: "2"},
+            "the device plugin of vm-vgpu remained, or the label is wrong",
+        ),
+        (
+            "vm-passthrough",
+            {MIG: "7"},
+            "the device plugin of container remained, or the label is wrong",
+        ),
         ("vm-vgpu", {"nvidia.com/NVIDIA_A10-12q": "2"}, "profile in the wrong case"),
         ("vm-vgpu", {"nvidia.com/GRID_T4_2Q": "2"}, "with _ where - belongs"),
         ("vm-vgpu", {"nvidia.com/NVIDIA_A10-12": "2"}, "without its series letter"),
@@ -314,7 +330,7 @@ def test_a_model_with_hyphens_is_the_operators_too(name: str) -> None:
     assert judge("vm-passthrough", {f"nvidia.com/{name}": "1"}).code == 0
     out = judge("container", {f"nvidia.com/{name}": "1"}).out
     assert "another device plugin" not in out
-    assert "still advertises what vm-passthrough would" in out
+    assert "the device plugin of vm-passthrough remained, or the label is wrong" in out
 
 
 def test_a_passthrough_node_with_an_unknown_name_alone_agrees_with_a_warning() -> None:

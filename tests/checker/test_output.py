@@ -131,7 +131,7 @@ class TestJson:
                         }
                     ],
                     "kind": "container",
-                    "expected": "exactly one vGPU profile, like nvidia.com/NVIDIA_A10-12Q",
+                    "expected": "exactly one vGPU profile",
                     "verdict": "mismatch",
                     "reason": run_main(dump(BAD)).out.removeprefix("MISMATCH=bad ").rstrip("\n"),
                     "warning": None,
