@@ -1,5 +1,6 @@
 """The entry point: from a command line to an exit code. No traceback ever leaves here."""
 
+import contextlib
 import gc
 import io
 import os
@@ -24,12 +25,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         code = call(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        code = _broken_off(INTERRUPTED)
     except Terminated as terminated:
-        code = 128 + terminated.number
+        code = _broken_off(128 + terminated.number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end is not interrupted
     gc.freeze()  # the last look for garbage, at exit, takes a tenth of a second and frees nothing
     sys.exit(code)
+
+
+def _broken_off(code: int) -> int:
+    """Let what standard output still buffers go nowhere: its reader may take nothing any more."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def _prepare() -> None:

@@ -1,8 +1,10 @@
 """Machines without a home, a working directory, a loopback, a temporary folder, /proc; odd streams."""
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from tests.conftest import mounted, program
 
 from gpuwl.controlplane.binaries.lookup import Binaries
+from gpuwl.system import waiting
 
 GPUWL = str(Path(sys.executable).with_name("gpuwl"))
 NO_NODES = '{"kind":"List","apiVersion":"v1","items":[]}'
@@ -170,3 +173,55 @@ def test_standard_error_that_nobody_reads_stops_nothing(tmp_path: Path) -> None:
     os.close(writer)
     assert done.returncode == 0
     assert done.stdout
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [
+        ("subprocess._fork_exec", "BlockingIOError(11, 'Resource temporarily unavailable')"),
+        ("threading.Thread.start", 'RuntimeError("can\'t start new thread")'),
+    ],
+)
+def test_a_user_who_may_start_no_more_processes_is_told(
+    what: str, error: str, found_binaries: Binaries
+) -> None:
+    """`ulimit -u` does not bind root, so what it makes fail is made to fail."""
+    program = f"""
+import subprocess, threading
+def fail(*_, **__): raise {error}
+{what} = fail
+from gpuwl.__main__ import main
+main(["local", "up", "--name", "limited"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3, done.stderr
+    assert "this user may start no more processes (ulimit -u)" in done.stderr
+
+
+def at_rest(pid: int, _seen: dict[int, str] = {}) -> bool | None:  # noqa: B006 - what it saw last
+    """Say whether a process has used no processor time since the last look."""
+    ticks = " ".join(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+    before, _seen[pid] = _seen.get(pid), ticks
+    return True if before == ticks and ticks != "0 0" else None
+
+
+def test_ctrl_c_while_nobody_reads_the_document_ends_quietly(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(4096))
+    os.set_blocking(writer, True)
+    with subprocess.Popen(
+        [GPUWL, "steps", "--output", "json"], stdout=writer, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert waiting.until(lambda: at_rest(child.pid), seconds=20, every=0.5)
+        child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=10)
+    assert (child.returncode, said) == (130, "")
+    os.close(reader)
+    os.close(writer)

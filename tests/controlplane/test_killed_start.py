@@ -31,10 +31,10 @@ MOMENTS = [
 """Files of a start in the order in which they appear."""
 
 
-def start_until(name: str, file: str) -> "subprocess.Popen[str]":
+def start_until(name: str, file: str, *words: str) -> "subprocess.Popen[str]":
     """Let the real command start a control plane, and return as soon as that file is there."""
     child = subprocess.Popen(
-        [GPUWL, "local", "up", "--name", name],
+        [GPUWL, *(words or ["local", "up", "--name", name])],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -121,6 +121,32 @@ def test_a_burst_of_ctrl_c_says_one_line_and_leaves_nothing(name: str, moment: s
     assert "Traceback" not in said
     assert not state.folder(name).exists()
     assert_none_in(state.folder(name))
+
+
+@pytest.mark.parametrize("moment", [MOMENTS[0], MOMENTS[-1]])
+def test_a_burst_of_ctrl_c_on_a_run_with_rm_leaves_nothing(
+    name: str, moment: str, root: Path
+) -> None:
+    words = ["run", "--all", "--local", "--rm", "--name", name, "--root", str(root)]
+    child = start_until(name, moment, *words)
+    for _ in range(20):
+        os.killpg(child.pid, signal.SIGINT)
+        waiting.pause(0.002)
+    _, said = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert "error: interrupted" in said
+    assert "Traceback" not in said
+    assert not state.folder(name).exists()
+    assert_none_in(state.folder(name))
+
+
+def test_a_kubeconfig_is_whole_from_its_first_moment(name: str) -> None:
+    child = start_until(name, "kubeconfig")
+    seen = {(state.folder(name) / "kubeconfig").read_text()}
+    while child.poll() is None:
+        seen.add((state.folder(name) / "kubeconfig").read_text())
+    assert child.communicate(timeout=30)
+    assert len(seen) == 1
 
 
 def test_what_somebody_is_starting_is_left_alone(name: str) -> None:

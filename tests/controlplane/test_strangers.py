@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Run, program
 from tests.controlplane.support import assert_none_in, identity, processes_in
 
-from gpuwl.controlplane import components, plane, process, state, status
+from gpuwl.controlplane import components, plane, process, state, status, teardown
 from gpuwl.errors import SetupError
 from gpuwl.lab import local_plane
 from gpuwl.system import waiting
@@ -113,6 +113,19 @@ def test_a_plane_of_another_machine_is_named_and_left_alone(name: str) -> None:
     assert len(processes_in(folder)) == 3
     for path, text in records.items():
         path.write_text(text)
+
+
+def test_what_another_machine_is_just_starting_is_left_alone(name: str) -> None:
+    folder = state.create(name)
+    gate = folder / state.GATE
+    text = gate.read_text()
+    gate.write_text("another-boot\nother-host 42\n")
+    assert teardown.sweep() == []
+    with pytest.raises(SetupError, match="was started on another machine: other-host 42"):
+        local_plane.ensure_up(name, listener=SILENCE)
+    assert gate.exists()
+    gate.write_text(text)
+    assert teardown.sweep() == [name]
 
 
 def test_a_reboot_of_this_machine_ends_a_plane(name: str) -> None:

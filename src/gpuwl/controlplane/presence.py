@@ -18,9 +18,10 @@ def check_in_sight(name: str) -> None:
     leave its processes orphaned.
     """
     known = _identities(name)
-    for who in known.values():
-        if process.elsewhere(who):
-            raise _of_another_machine(name, who)
+    places = [state.starter(name), *((who.boot_id, who.machine) for who in known.values())]
+    for boot, machine in places:
+        if process.elsewhere(boot, machine):
+            raise _of_another_machine(name, machine)
     if any(_serves(name, part) for part in _SERVERS if not process.alive(known.get(part))):
         raise SetupError(
             f"the local control plane {name!r} runs, but its processes cannot be seen from here",
@@ -47,9 +48,9 @@ def _identities(name: str) -> dict[str, process.Identity]:
     return {part: who for part, who in found.items() if who}
 
 
-def _of_another_machine(name: str, who: process.Identity) -> SetupError:
+def _of_another_machine(name: str, machine: str) -> SetupError:
     return SetupError(
-        f"the local control plane {name!r} was started on another machine: {who.machine}",
+        f"the local control plane {name!r} was started on another machine: {machine}",
         details=[f"if that machine is gone for good, remove {state.folder(name)} by hand"],
         hint="stop it there, or choose another --name here",
     )

@@ -182,9 +182,9 @@ def alive(identity: Identity | None) -> bool:
     )
 
 
-def elsewhere(identity: Identity) -> bool:
-    """Say whether that process is, or was, on another machine, of which nothing can be told here."""
-    return identity.boot_id != boot_id() and identity.machine not in {"", machine()}
+def elsewhere(boot: str, host: str) -> bool:
+    """Say whether what was recorded under this boot id is on another machine, which cannot be seen here."""
+    return boot != boot_id() and host not in {"", machine()}
 
 
 def in_sight(identity: Identity) -> bool:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwl.controlplane import process
 from gpuwl.errors import InputError, SetupError
 from gpuwl.system import folders, locking, oserrors
 from gpuwl.system.files import replace_file
@@ -189,10 +190,20 @@ def create(name: str) -> Path:
             f"{made} is in the way: gpuwl did not make it",
             hint="move it away, or choose another --name",
         ) from None
-    for file, text in ((MARK, MARK_TEXT), (GATE, "")):
+    place = f"{process.boot_id()}\n{process.machine()}\n"
+    for file, text in ((MARK, MARK_TEXT), (GATE, place)):
         (made / file).touch(mode=0o600)
         (made / file).write_text(text)
     return made
+
+
+def starter(name: str) -> tuple[str, str]:
+    """Return boot id and machine of the command that starts a control plane, empty where none does."""
+    try:
+        boot, machine, *_ = (folder(name) / GATE).read_text().splitlines()
+    except (OSError, ValueError):
+        return "", ""
+    return boot, machine
 
 
 def _close(parent: Path) -> None:

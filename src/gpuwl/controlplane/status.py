@@ -155,7 +155,7 @@ def _component(folder: Path, name: str, version: str | None) -> ComponentStatus:
 def _reason(identity: process.Identity | None, log: Path) -> str:
     if identity is None:
         return "ended with the start that failed" if log.exists() else "not started"
-    if process.elsewhere(identity):
+    if process.elsewhere(identity.boot_id, identity.machine):
         return f"process {identity.pid} of another machine, {identity.machine}"
     if identity.boot_id != process.boot_id():
         return "the machine was started again since"

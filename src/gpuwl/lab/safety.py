@@ -176,5 +176,4 @@ def _where_from(connection: ReadOnlyConnection, missing: list[str]) -> str:
         return "name three of its nodes: --lab-nodes A,B,C"
     if not connection.own:
         return "add --local to use a local control plane with these nodes"
-    which = f"--name {connection.local_name}"  # the default one may be another, in use
-    return f"gpuwl local down {which} && gpuwl local up {which} makes the lab's nodes anew"
+    return "name three of its nodes: --lab-nodes A,B,C; or take another control plane: --local --name lab"
