@@ -7,6 +7,7 @@ import fnmatch
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
 KEY = "nvidia.com/gpu.workload.config"
 PROFILE = re.compile(r".*-[0-9]+(?:[A-Z]|[A-Z](?:ME|NOME|MEALL|GFX)|B4)", re.DOTALL)
@@ -61,19 +62,32 @@ def agrees(
     return left == [] or (len(left) == 1 and fits(str(label), left[0]))
 
 
+def is_node(item: dict[str, Any]) -> bool:
+    return item.get("kind") in (None, "Node")
+
+
+def flat(value: Any) -> list[dict[str, Any]]:
+    """Return what lies in lists, bare ones and objects, however deep; a list of Pods is a Pod."""
+    if isinstance(value, list):
+        return [item for one in value for item in flat(one)]
+    if value.get("kind") in ("List", "NodeList") or set(value) == {"items"}:
+        return flat(value["items"])
+    return [value]
+
+
 def verdict(
-    document: dict[str, object],
+    document: Any,
     accept: Sequence[tuple[str, str]] = (),
     ignore: Sequence[str] = (),
 ) -> tuple[int, list[str]]:
     """Return exit code and lines, each MISMATCH line without its reason."""
-    items = document.get("items", [document])
-    assert isinstance(items, list)
+    items = document.get("items", [document]) if isinstance(document, dict) else document
     judged = 0
     bad = []
-    for item in items:
-        if item.get("kind") not in (None, "Node"):
-            continue
+    found = flat(items)
+    if found and not any(is_node(item) for item in found):
+        return 2, []
+    for item in filter(is_node, found):
         label = (item["metadata"].get("labels") or {}).get(KEY)
         if label is None:
             continue

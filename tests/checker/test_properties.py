@@ -114,7 +114,7 @@ def options(accept: list[tuple[str, str]], ignore: list[str]) -> list[str]:
     return given + [f"--ignore={pattern}" for pattern in ignore]
 
 
-@examples(300)
+@examples(200)
 @given(lists, accepts, ignores, st.sampled_from([None, 1, 4]), st.booleans())
 def test_second_opinion_on_lists(
     document: dict[str, Any],
@@ -127,6 +127,30 @@ def test_second_opinion_on_lists(
     result = run_main(data, *options(accept, ignore))
     assert_contract(result)
     assert (result.code, result.lines) == second_opinion.verdict(document, accept, ignore)
+
+
+nested = st.recursive(
+    nodes | strangers,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.builds(
+            lambda items, kind: {"items": items} | kind,
+            st.lists(inner, max_size=3),
+            st.sampled_from([{}, {"kind": "List"}, {"kind": "NodeList"}, {"kind": "PodList"}]),
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@examples(150)
+@given(st.lists(nested, max_size=3), st.sampled_from([8, 100_000]))
+def test_second_opinion_on_lists_in_lists(document: list[Any], size: int) -> None:
+    for whole in (document, {"items": document}):
+        with chunks_of(size):
+            result = run_main(json.dumps(whole).encode())
+        assert_contract(result)
+        assert (result.code, result.lines) == second_opinion.verdict(whole)
 
 
 @examples(100)

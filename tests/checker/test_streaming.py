@@ -70,6 +70,17 @@ def test_memory_stays_flat(big: Path) -> None:
     assert peaks[1] < peaks[0] * 1.1
 
 
+def test_memory_stays_flat_with_lists_in_a_bare_list(big: Path, tmp_path: Path) -> None:
+    """What `jq -s . a.json b.json` makes."""
+    whole = tmp_path / "both.json"
+    for megabytes in (4, 40):
+        count = write_dump(big, megabytes, padded("last", "container", 1) + '], "kind": "List"}')
+        whole.write_text(f"[{big.read_text()}, {big.read_text()}]")
+        code, peak, out = peak_kilobytes(whole)
+        assert (code, out) == (0, f"OK={2 * count + 2}\n".encode())
+        assert peak < 25 * 1024
+
+
 def test_no_verdict_on_a_large_dump_that_breaks_off_in_its_last_node(big: Path) -> None:
     write_dump(big, 8, padded("bad", "vm-vgpu", 1) + "," + padded("last", "container", 9)[:-5])
     code, _, out = peak_kilobytes(big)
