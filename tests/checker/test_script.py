@@ -248,6 +248,7 @@ def test_shell_part_is_plain() -> None:
     head, _, rest = check_script.render().partition("3<<'END_OF_CHECKER'\n")
     tail = rest.partition("\nEND_OF_CHECKER\n")[2]
     assert rest.count("\nEND_OF_CHECKER\n") == 1
+    assert head.startswith("#!/bin/sh\n")  # Alpine and NixOS have no /bin/bash
     shell = re.sub(r"(?s)-c '.*?\n'", "", head) + tail
     assert not re.search(r"\[\[|\blocal\b|<<<|\$'|=~|\bfunction\b|&>", shell)
     commands = set(re.findall(r"(?m)^\s*(?:if ! )?([a-z]\w+)\b(?!=)", shell))

@@ -72,6 +72,8 @@ def stream(
     except NotNodesError as error:
         hint = error.todo.replace(MAKE_NODES, make_it)
         raise InputError(f"{name} {error.what}", hint=hint) from None
+    except MemoryError:
+        raise InputError(f"{name} holds a single value that does not fit into memory") from None
     return sink.seen
 
 
