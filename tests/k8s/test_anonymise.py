@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.checker.support import CASES
 from tests.k8s.test_dump_nodes import NAME, a_node, written
 
 from gpuwl import checker
@@ -148,3 +149,16 @@ def test_the_map_tells_what_became_what_to_this_user_alone(tmp_path: Path) -> No
 def test_a_map_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot write .*: No such file"):
         dump.write_map(written(tmp_path, a_node()), tmp_path / "none" / "map.json")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_every_verdict_stays(case: Path) -> None:
+    try:
+        nodes = dump.read(case, anonymise=False)
+    except InputError:
+        return
+    for before, after in zip(nodes, dump.read(case, anonymise=True), strict=True):
+        was, now = checker.judge(before), checker.judge(after)
+        assert (was and (was.label, bool(was.reason), len(was.resources))) == (
+            now and (now.label, bool(now.reason), len(now.resources))
+        )
