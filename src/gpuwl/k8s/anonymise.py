@@ -4,6 +4,7 @@ The rule is a list of what is public: everything else gets another word, the sam
 occurs, so that selectors, spreading and tolerations decide as before. Messages are dropped.
 """
 
+import functools
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,11 @@ _PUBLIC_RESOURCE = re.compile(
 _CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
+# Most keys of a large dump occur on every node.
+_is_public = functools.cache(_PUBLIC.fullmatch)
+_is_public_key = functools.cache(_PUBLIC_KEY.fullmatch)
+
+
 @dataclass
 class Map:
     """What each hidden word became, by what it was: names of nodes, keys, values, resources."""
@@ -52,7 +58,7 @@ class Map:
 
     def key(self, text: str) -> str:
         """Return the key of a label or taint as it may be shown."""
-        if _PUBLIC.fullmatch(text) or _PUBLIC_KEY.fullmatch(text):
+        if _is_public(text) or _is_public_key(text):
             return text
         return self.keys.setdefault(text, f"key-{len(self.keys)}")
 
@@ -61,7 +67,7 @@ class Map:
         text = str(value)
         if text in self.nodes:
             return self.nodes[text]
-        if _PUBLIC_VALUE.fullmatch(text) or _PUBLIC.fullmatch(key):
+        if _is_public(key) or _PUBLIC_VALUE.fullmatch(text):
             return text
         return self.values.setdefault(text, f"value-{len(self.values)}")
 
