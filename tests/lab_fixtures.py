@@ -10,7 +10,11 @@ from tests.lab import expected
 
 from gpuwl.cli import entry
 from gpuwl.controlplane import plane
-from gpuwl.k8s.client import Cluster
+from gpuwl.k8s.client import Cluster, ReadOnlyCluster
+from gpuwl.k8s.kubeconfig import credentials
+from gpuwl.k8s.kubeconfig.choice import Choice
+from gpuwl.k8s.kubeconfig.records import Cluster as ClusterEntry
+from gpuwl.k8s.kubeconfig.records import User
 from gpuwl.k8s.objects import Object
 from gpuwl.lab import paths
 
@@ -22,6 +26,12 @@ class Done:
     code: int
     out: str
     err: str
+
+
+def unanswered(server: str) -> ReadOnlyCluster:
+    """Return a client of a server that need not be there."""
+    found = credentials.of(Choice("nowhere", ClusterEntry(server), User(token="none")))  # noqa: S106
+    return ReadOnlyCluster(found, request_timeout=1)
 
 
 class Lab:

@@ -4,11 +4,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from kubernetes.client.configuration import Configuration
+from tests.lab_fixtures import unanswered
 
 from gpuwl.errors import ClusterError
-from gpuwl.k8s.client import ReadOnlyCluster
-from gpuwl.k8s.kubeconfig import Credentials
 from gpuwl.lab.artifacts import Artifacts
 from gpuwl.lab.names import lab_nodes
 from gpuwl.lab.runfile import RunFile, StepRecord
@@ -62,7 +60,7 @@ def artifacts(tmp_path: Path) -> Artifacts:
 
 
 def verified(artifacts: Artifacts, target: TargetRecord) -> list[object]:
-    cluster = ReadOnlyCluster(Credentials(Configuration(host=target.server)), request_timeout=1)
+    cluster = unanswered(target.server)
     attempt = Attempt(cluster, artifacts, lab_nodes(), target, timeout=1)
     return list(origin.same_target(attempt, 1))
 

@@ -8,12 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from kubernetes.client.configuration import Configuration
+from tests.lab_fixtures import unanswered
 
 from gpuwl import checker
 from gpuwl.k8s import dump
-from gpuwl.k8s.client import ReadOnlyCluster
-from gpuwl.k8s.kubeconfig import Credentials
 from gpuwl.lab import check_script
 from gpuwl.lab.artifacts import Artifacts
 from gpuwl.lab.names import LABEL_KEY, lab_nodes
@@ -64,9 +62,8 @@ def attempt(tmp_path: Path) -> Attempt:
     ]
     artifacts.write(OWN, dump.go_json({"apiVersion": "v1", "items": nodes, "kind": "List"}))
     artifacts.write("out/consistency.txt", "OK=3\n")
-    nowhere = Credentials(Configuration(host="https://127.0.0.1:1"))
-    target = TargetRecord("cluster", "nowhere", nowhere.configuration.host, "v0")
-    cluster = ReadOnlyCluster(nowhere, request_timeout=1)
+    cluster = unanswered("https://127.0.0.1:1")
+    target = TargetRecord("cluster", "nowhere", cluster.server, "v0")
     return Attempt(cluster, artifacts, lab_nodes(), target, timeout=5)
 
 

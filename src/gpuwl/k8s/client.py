@@ -8,13 +8,13 @@ import contextlib
 import json
 import re
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import urllib3
-from kubernetes.client.api_client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
 from gpuwl import __version__
@@ -23,6 +23,11 @@ from gpuwl.k8s import kubeconfig
 from gpuwl.k8s.objects import Object
 from gpuwl.system import waiting
 
+LONGEST_REQUEST = 10.0
+"""Seconds that one try may take, unless a caller says otherwise."""
+LONGEST_CALL = 30.0
+"""Seconds that all tries of one request may take together, likewise."""
+SHORTEST_TRY = 0.05
 READ_TRIES = 4
 RETRY_PAUSE = 0.2
 LONGEST_RETRY_AFTER = 5.0
@@ -63,38 +68,55 @@ class ReadOnlyCluster:
     when the server cannot be reached or answers with an error.
     """
 
-    def __init__(self, credentials: kubeconfig.Credentials, *, request_timeout: float) -> None:
+    def __init__(
+        self,
+        credentials: kubeconfig.Credentials,
+        *,
+        request_timeout: float = LONGEST_REQUEST,
+        patience: float = LONGEST_CALL,
+    ) -> None:
+        """Make a client; `request_timeout` is in seconds for one try, `patience` for all of them."""
         self._credentials = credentials
-        configuration = credentials.configuration
-        configuration.retries = False  # the retries here know which requests are safe to repeat
-        configuration.connection_pool_maxsize = 8
-        # kept here: with a token the client writes its own, long removed, path back at each call
-        self._authority = configuration.ssl_ca_cert
-        self._client = ApiClient(configuration)
+        self._client = kubeconfig.client(credentials)
         self._client.user_agent = f"gpuwl/{__version__}"
         self._timeout = request_timeout
+        self._patience = patience
         self._lock = threading.Lock()
         self._requests = 0
 
     @classmethod
     def from_kubeconfig(
-        cls, path: Path | str, context: str | None = None, *, request_timeout: float = 10
+        cls,
+        path: Path | str,
+        context: str | None = None,
+        *,
+        request_timeout: float = LONGEST_REQUEST,
+        patience: float = LONGEST_CALL,
     ) -> Self:
         """Return a client for a kubeconfig file (or several, joined by `:` as in KUBECONFIG).
 
-        Raises SetupError where the file is missing or broken or has no such context.
+        Raises SetupError where kubectl would not use it.
         """
-        return cls(kubeconfig.load(str(path), context), request_timeout=request_timeout)
+        credentials = kubeconfig.load(str(path), context)
+        return cls(credentials, request_timeout=request_timeout, patience=patience)
 
     @classmethod
-    def in_cluster(cls, *, request_timeout: float = 10) -> Self:
+    def in_cluster(
+        cls, *, request_timeout: float = LONGEST_REQUEST, patience: float = LONGEST_CALL
+    ) -> Self:
         """Return a client for the cluster whose Pod this process runs in."""
-        return cls(kubeconfig.in_cluster(), request_timeout=request_timeout)
+        credentials = kubeconfig.in_cluster()
+        return cls(credentials, request_timeout=request_timeout, patience=patience)
 
     @property
     def server(self) -> str:
         """The API server's address, such as `https://127.0.0.1:6443`."""
-        return str(self._client.configuration.host)
+        return str(self._credentials.server)
+
+    @property
+    def insecure(self) -> bool:
+        """Tell whether nobody checks the server's certificate."""
+        return self._credentials.insecure
 
     @property
     def context(self) -> str:
@@ -109,12 +131,11 @@ class ReadOnlyCluster:
     @property
     def authority(self) -> bytes:
         """The certificate authority of the server as the kubeconfig names it, empty for none."""
-        return Path(self._authority).read_bytes() if self._authority else b""
+        return self._credentials.authority
 
     def close(self) -> None:
-        """Close the connections that were kept alive, and forget the credentials."""
+        """Close the connections that were kept alive."""
         self._client.close()
-        self._credentials.close()
 
     def raw(self, path: str) -> bytes:
         """Return the body of a GET as the server sent it."""
@@ -134,50 +155,52 @@ class ReadOnlyCluster:
             raise
 
     def _call(self, call: Call) -> bytes:
+        deadline = time.monotonic() + self._patience
         for left in reversed(range(READ_TRIES)):
             try:
-                return self._send(call)
+                return self._send(call, deadline)
             except _PassingError as passing:
-                if not left or not (call.repeatable or passing.never_acted):
+                pause = min(passing.retry_after, LONGEST_RETRY_AFTER)
+                late = time.monotonic() + pause >= deadline
+                if not left or late or not (call.repeatable or passing.never_acted):
                     raise passing.error from None
-                waiting.pause(min(passing.retry_after, LONGEST_RETRY_AFTER))
+                waiting.pause(pause)
         raise AssertionError("unreachable")
 
-    def _send(self, call: Call) -> bytes:
+    def _send(self, call: Call, deadline: float) -> bytes:
         with self._lock:
             self._requests += 1
         headers = {"Accept": "application/json", "Content-Type": call.content_type}
         method, url, sent, body, _ = self._client.param_serialize(
-            call.method,
-            call.path,
-            header_params=headers,
-            body=call.body,
-            auth_settings=["BearerToken"],
+            call.method, call.path, header_params=headers, body=call.body
         )
+        timeout = min(self._timeout, max(deadline - time.monotonic(), SHORTEST_TRY))
         try:
             response = self._client.call_api(
-                method, url, self._impersonating(sent), body, _request_timeout=self._timeout
+                method, url, self._identified(sent), body, _request_timeout=timeout
             )
             data: bytes = response.read()
         except (ApiException, urllib3.exceptions.HTTPError, OSError) as error:
-            raise self._no_answer(call, error) from None
+            raise self._no_answer(call, error, timeout) from None
         if not 200 <= response.status <= 299:
             raise _refused(call, response.status, data, response.headers.get("Retry-After"))
         return data
 
-    def _impersonating(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+    def _identified(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         sent = urllib3.HTTPHeaderDict(headers)
-        for name, value in self._credentials.impersonation:
+        for name, value in self._credentials.headers():
             sent.add(name, value)  # several groups are several headers of one name
         return sent
 
-    def _no_answer(self, call: Call, error: Exception) -> Exception:
-        words = str(error.reason if isinstance(error, ApiException) else error)
+    def _no_answer(self, call: Call, error: Exception, timeout: float) -> Exception:
+        through = f" through proxy {self._credentials.proxy}" if self._credentials.proxy else ""
+        words = _reason(error, timeout)
+        untrusted = words.startswith(_UNTRUSTED_SERVER)
         problem = ClusterError(
-            f"no answer from {self.server} to {call}: {_short_reason(words)}",
-            hint=_UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in words else _UNREACHABLE,
+            f"no answer from {self.server}{through} to {call}: {words}",
+            hint=_UNTRUSTED if untrusted else _UNREACHABLE,
         )
-        if "CERTIFICATE_VERIFY_FAILED" in words or isinstance(error, ApiException):
+        if untrusted or isinstance(error, ApiException):
             return problem  # a wrong certificate does not get better by asking again
         never_acted = isinstance(error, urllib3.exceptions.NewConnectionError)
         return _PassingError(problem, retry_after=RETRY_PAUSE, never_acted=never_acted)
@@ -284,7 +307,44 @@ def _decoded(data: bytes, path: str) -> Object:
     return answer
 
 
-def _short_reason(words: str) -> str:
-    """Drop what urllib3 puts before its reasons, and OpenSSL's source line behind one."""
-    reason = re.sub(r"\A.*?Connection\(host=[^)]*\): | \(_ssl\.c:\d+\)", "", words)
-    return " ".join(reason.rsplit(">: ", maxsplit=1)[-1].split())
+_UNTRUSTED_SERVER = "its certificate is not trusted"
+
+
+def _reason(error: Exception, timeout: float) -> str:
+    """Say why there was no answer, in words of the system and none of a library."""
+    chain = list(_causes(error))
+    words = " ".join(str(error).split())
+    if "CERTIFICATE_VERIFY_FAILED" in words:
+        found = re.search(r"certificate verify failed: (.*?)\.? \(_ssl", words)
+        return f"{_UNTRUSTED_SERVER}: {found[1]}" if found else _UNTRUSTED_SERVER
+    if any(isinstance(cause, TimeoutError | urllib3.exceptions.TimeoutError) for cause in chain):
+        return f"nothing within {timeout:.3g} s"
+    for cause in reversed(chain):
+        if isinstance(cause, OSError) and cause.strerror:
+            return re.sub(r"\[\w+: \w+\] | \(_ssl\.c:\d+\)", "", cause.strerror)
+    known = (text for part, text in _REASONS.items() if part in words)
+    return next(known, "the connection broke")
+
+
+_REASONS = {
+    "Tunnel connection failed": "the proxy refused to connect",
+    "SOCKS": "the proxy refused to connect",
+    "Failed to resolve": "the name cannot be looked up",
+    "Failed to parse": "its address cannot be used",
+    "wrong version number": "it does not speak TLS",
+    "WRONG_VERSION_NUMBER": "it does not speak TLS",
+    "alert": "it refused the TLS connection",
+}
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what it was raised for, outermost first."""
+    seen: set[int] = set()
+    waiting_for: list[object] = [error]
+    while waiting_for:
+        cause = waiting_for.pop()
+        if isinstance(cause, BaseException) and id(cause) not in seen:
+            seen.add(id(cause))
+            yield cause
+            waiting_for += [cause.__context__, cause.__cause__, *cause.args]
+            waiting_for.append(getattr(cause, "reason", None))

@@ -85,8 +85,10 @@ def connect_to_read(choice: Choice, *, timeout: float) -> Iterator[ReadOnlyConne
 def _client(kind: type[Client], choice: Choice, timeout: float) -> Client:
     limit = min(timeout, LONGEST_REQUEST)
     if choice.in_cluster:
-        return kind.in_cluster(request_timeout=limit)
-    return kind.from_kubeconfig(choice.kubeconfig, choice.context, request_timeout=limit)
+        return kind.in_cluster(request_timeout=limit, patience=timeout)
+    return kind.from_kubeconfig(
+        choice.kubeconfig, choice.context, request_timeout=limit, patience=timeout
+    )
 
 
 @contextlib.contextmanager
