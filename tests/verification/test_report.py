@@ -6,15 +6,17 @@ from xml.etree import ElementTree as ET
 import pytest
 from tests.lab_fixtures import unanswered
 
+from gpuwl import findings, texts
 from gpuwl.errors import ClusterError
+from gpuwl.findings import Finding, Severity, TestCase
 from gpuwl.lab.artifacts import Artifacts
 from gpuwl.lab.names import lab_nodes
 from gpuwl.lab.runfile import RunFile, StepRecord
 from gpuwl.steps import STEPS
 from gpuwl.target.connection import TargetRecord
-from gpuwl.verification import assess, junit, origin
+from gpuwl.verification import assess, origin, requirements
 from gpuwl.verification.attempt import Attempt
-from gpuwl.verification.findings import Difference, Evidence, Outcome, Remark, Result
+from gpuwl.verification.outcome import Outcome, Result, Told
 
 LOCAL = TargetRecord("local", "default", "https://127.0.0.1:1000", "v1.37.2")
 CLUSTER = TargetRecord("cluster", "prod", "https://10.0.0.1:6443", "v1.37.2")
@@ -25,33 +27,62 @@ def test_every_step_has_its_checks() -> None:
     assert list(assess.CHECKS) == [step.number for step in STEPS]
 
 
+WORDS = {"expected": "expected", "found": "found", "fix": "try"}
+
+
 def test_junit_is_well_formed_whatever_was_found() -> None:
     nasty = EVERY_BYTE + "\x00\x1b[2J]]>\ud800&<"
-    outcomes = [
-        Outcome(1, "a", "holds", 0.5, evidence=(Evidence("p", "n", "event", nasty),)),
-        Outcome(2, "b", "differs", 0.25, differences=(Difference(nasty, nasty, nasty, nasty),) * 2),
-        Outcome(3, "c", "unknown", obstacle=ClusterError(nasty, details=[nasty], hint=nasty)),
-        Outcome(4, "d", "remark", remarks=(Remark(nasty),)),
+    wrong = Finding("x", nasty, nasty, expected=nasty, found=nasty, fix=nasty)
+    note = Finding("x", nasty, nasty, Severity.NOTE)
+    cases = [
+        TestCase("ok", 0.5, notes=[nasty]),
+        TestCase("differs", 0.25, [wrong, wrong, note], obstacle=[nasty]),
+        TestCase("unknown", 0, obstacle=[nasty, nasty]),
+        TestCase("note", 0, [note]),
     ]
-    document = junit.render(outcomes, {"root": nasty})
+    document = findings.junit("gpuwl verify", cases, {"root": nasty}, WORDS)
     document.encode()
     suites = ET.fromstring(document)  # noqa: S314 - our own output
     (suite,) = suites
     counts = ("4", "1", "1", "0.750")
     assert tuple(suite.attrib[key] for key in ("tests", "failures", "errors", "time")) == counts
-    cases = suite.findall("testcase")
-    assert [[child.tag for child in case] for case in cases] == [
-        ["system-out"], ["failure"], ["error"], ["system-out"]
-    ]  # fmt: skip
-    assert "and 1 more" in suite.findall("testcase/failure")[0].attrib["message"]
+    tags = [[child.tag for child in case] for case in suite.findall("testcase")]
+    assert tags == [["system-out"], ["failure"], ["error"], []]
+    assert "(+1)" in suite.findall("testcase/failure")[0].attrib["message"]
+
+
+def outcome(slug: str, *found: Finding, **more: object) -> Outcome:
+    return Outcome(1, slug, "", findings=found, **more)  # type: ignore[arg-type]
 
 
 def test_a_difference_outweighs_what_cannot_be_told() -> None:
-    holds, unknown = Outcome(1, "", ""), Outcome(2, "", "", obstacle=ClusterError("x"))
-    differs = Outcome(3, "", "", differences=(Difference("", "", ""),))
-    assert assess.verdict([holds, unknown, differs]) is Result.DIFFERS
-    assert assess.verdict([holds, unknown]) is Result.UNKNOWN
-    assert assess.verdict([holds]) is Result.HOLDS
+    wrong = Finding("labels.nodes", "", "")
+    unsure = Finding("labels.nodes", "", "", Severity.WARNING)
+    note = Finding("labels.nodes", "", "", Severity.NOTE)
+    right, unknown = outcome("labels", note), outcome("labels", obstacle=ClusterError("x"))
+    differs = outcome("labels", wrong, unsure, obstacle=ClusterError("x"))
+    assert outcome("labels", unsure).result is Result.UNKNOWN
+    assert assess.verdict([right, unknown, differs]) is Result.DIFFERS
+    assert assess.verdict([right, unknown]) is Result.UNKNOWN
+    assert assess.verdict([right]) is Result.OK
+
+
+def test_points_say_of_each_requirement_what_is_known() -> None:
+    moot = outcome("labels", Finding("labels.nodes", "", ""), moot=("labels.file",))
+    assert list(map(str, moot.points().values())) == ["ok", "ok", "differs", "differs"]
+    unknown = outcome("labels", Finding("labels.nodes", "", ""), obstacle=ClusterError("x"))
+    assert list(map(str, unknown.points().values())) == ["unknown", "unknown", "differs", "unknown"]
+
+
+@pytest.mark.parametrize("language", texts.LANGUAGES)
+def test_every_requirement_has_words_of_its_own_in_a_step(language: str) -> None:
+    texts.use(language)
+    try:
+        for step in STEPS:
+            words = [requirements.in_words(one) for one in requirements.of(step.slug)]
+            assert len(set(words)) == len(words) > 1
+    finally:
+        texts.use("en")
 
 
 @pytest.fixture
@@ -59,10 +90,10 @@ def artifacts(tmp_path: Path) -> Artifacts:
     return Artifacts(tmp_path)
 
 
-def verified(artifacts: Artifacts, target: TargetRecord) -> list[object]:
+def verified(artifacts: Artifacts, target: TargetRecord) -> list[Told]:
     cluster = unanswered(target.server)
-    attempt = Attempt(cluster, artifacts, lab_nodes(), target, timeout=1)
-    return list(origin.same_target(attempt, 1))
+    attempt = Attempt(cluster, artifacts, lab_nodes(), target, 1, artifacts.root / "kept", 1)
+    return list(origin.same_target(attempt, STEPS[0]))
 
 
 def made_on(artifacts: Artifacts, target: TargetRecord) -> None:
@@ -80,7 +111,8 @@ def test_files_of_the_same_target_are_fine(artifacts: Artifacts) -> None:
 def test_files_of_a_local_run_do_not_pass_for_a_cluster_s(artifacts: Artifacts) -> None:
     made_on(artifacts, LOCAL)
     (found,) = verified(artifacts, CLUSTER)
-    assert isinstance(found, Difference)
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.ERROR
     assert found.expected == "cluster prod, https://10.0.0.1:6443"
     assert found.found == "local control plane default, https://127.0.0.1:1000"
 
@@ -89,7 +121,8 @@ def test_another_address_of_the_same_kind_is_remarked(artifacts: Artifacts) -> N
     made_on(artifacts, LOCAL)
     later = TargetRecord("local", "default", "https://127.0.0.1:2000", "v1.37.2")
     (found,) = verified(artifacts, later)
-    assert isinstance(found, Remark)
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.NOTE
 
 
 @pytest.mark.parametrize("content", ["by hand\n", None])

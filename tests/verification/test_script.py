@@ -1,8 +1,10 @@
 """The installed checker of an attempt: right answers in any language, wrong ones named."""
 
+import dataclasses
+import json
 import os
 import signal
-import stat
+import subprocess
 import textwrap
 import time
 from pathlib import Path
@@ -10,16 +12,17 @@ from pathlib import Path
 import pytest
 from tests.lab_fixtures import unanswered
 
-from gpuwl import checker
+from gpuwl.errors import SetupError
+from gpuwl.findings import Finding, Severity
 from gpuwl.k8s import dump
-from gpuwl.lab import check_script
+from gpuwl.lab import check_script, verdict
 from gpuwl.lab.artifacts import Artifacts
 from gpuwl.lab.names import LABEL_KEY, lab_nodes
 from gpuwl.system import waiting
 from gpuwl.target.connection import TargetRecord
 from gpuwl.verification import script
 from gpuwl.verification.attempt import Attempt
-from gpuwl.verification.findings import Difference
+from gpuwl.verification.outcome import Moot
 
 OWN = "out/nodes.json"
 
@@ -33,11 +36,11 @@ except Exception as error:
     sys.exit(print("not nodes:", error, file=sys.stderr) or 2)
 judged, bad = 0, []
 for node in dump["items"]:
-    use = node["metadata"]["labels"].get("nvidia.com/gpu.workload.config")
+    use = node["metadata"].get("labels", {}).get("nvidia.com/gpu.workload.config")
     if use is None:
         continue
     judged += 1
-    names = [name[11:] for name, amount in node["status"]["allocatable"].items()
+    names = [name[11:] for name, amount in node.get("status", {}).get("allocatable", {}).items()
              if name.startswith("nvidia.com/") and amount != "0"]
     kinds = ["container" if name == "gpu" else
              "vm-vgpu" if re.search("-[0-9]+[A-Z]$", name) else "vm-passthrough" for name in names]
@@ -64,13 +67,22 @@ def attempt(tmp_path: Path) -> Attempt:
     artifacts.write("out/consistency.txt", "OK=3\n")
     cluster = unanswered("https://127.0.0.1:1")
     target = TargetRecord("cluster", "nowhere", cluster.server, "v0")
-    return Attempt(cluster, artifacts, lab_nodes(), target, timeout=5)
+    return Attempt(cluster, artifacts, lab_nodes(), target, 20, tmp_path / "kept", seed=1)
+
+
+def wrong(attempt: Attempt) -> dict[str, Finding]:
+    found = [one for one in script.answers_right(attempt) if isinstance(one, Finding)]
+    return {one.id.partition(".")[2]: one for one in found if one.severity is Severity.ERROR}
 
 
 def told(attempt: Attempt, text: str, *, mode: int = 0o755) -> dict[str, str]:
+    """Install a script and return what is found, by the requirement's name."""
     attempt.artifacts.write(script.SCRIPT, textwrap.dedent(text), mode=mode)
-    found = [one for one in script.answers(attempt) if isinstance(one, Difference)]
-    return {one.what: one.found for one in found}
+    return {name: str(one.found) for name, one in wrong(attempt).items()}
+
+
+def hurried(attempt: Attempt, seconds: float) -> Attempt:
+    return dataclasses.replace(attempt, timeout=seconds)
 
 
 def test_the_lab_s_own_checker_answers_right(attempt: Attempt) -> None:
@@ -85,46 +97,54 @@ def test_a_script_without_a_first_line_runs_as_in_a_shell(attempt: Attempt) -> N
     assert told(attempt, f"exec python3 - \"$@\" <<'WHOLE'\n{BY_HAND}WHOLE\n") == {}
 
 
-def test_a_script_that_always_agrees_fails_on_all_bad_dumps(attempt: Attempt) -> None:
-    found = told(attempt, "#!/bin/sh\necho OK=3\n")
-    assert found == {
-        "bin/check-config.sh on nodes that disagree": "exit 0, OK=3",
-        "bin/check-config.sh on a dump that is cut off in its last node": "exit 0, OK=3",
-        "bin/check-config.sh on a Status in place of nodes": "exit 0, OK=3",
-    }
-
-
-def test_a_script_that_counts_zero_as_present_is_found_out(attempt: Attempt) -> None:
-    found = told(attempt, BY_HAND.replace('and amount != "0"', ""))
-    assert found == {
-        "bin/check-config.sh on nodes that disagree": (
-            "exit 1, MISMATCH=moved MISMATCH=several MISMATCH=misspelt"
-        )
-    }
+def test_a_verdict_in_a_wrong_form_is_told_as_such(attempt: Attempt) -> None:
+    found = told(attempt, BY_HAND.replace(" {use}: {kinds}", ""))
+    assert list(found) == ["output"]
+    assert found["output"].startswith("MISMATCH=")
 
 
 def test_right_words_with_a_wrong_exit_code_differ(attempt: Attempt) -> None:
-    found = told(attempt, BY_HAND.replace("1 if bad", "0 if bad"))
-    (said,) = found.values()
-    assert said.startswith("exit 0, MISMATCH=moved")
+    assert told(attempt, BY_HAND.replace("1 if bad", "0 if bad")) == {"exit-code": "exit 0"}
 
 
-def test_a_verdict_on_half_a_dump_differs(attempt: Attempt) -> None:
-    text = "#!/bin/sh\ngrep -q 'cut\\|Status' \"$1\" && exit 2\necho MISMATCH=agrees; exit 2\n"
-    assert told(attempt, text)[
-        "bin/check-config.sh on a dump that is cut off in its last node"
-    ] == ("exit 2, MISMATCH=agrees")
+def test_what_is_wrong_is_kept_small_with_a_command_that_tries_again(attempt: Attempt) -> None:
+    attempt.artifacts.write(script.SCRIPT, BY_HAND.replace('and amount != "0"', ""), mode=0o755)
+    (found,) = wrong(attempt).values()
+    folder = attempt.keep / "zero"
+    assert (
+        found.fix == f'{attempt.artifacts.path(script.SCRIPT)} {folder}/nodes.json; echo "exit $?"'
+    )
+    (node,) = json.loads((folder / "nodes.json").read_text())["items"]
+    name = node["metadata"]["name"]
+    assert (folder / "stdout.txt").read_text().startswith(f"MISMATCH={name} ")
+    assert (folder / "expected.txt").read_text() == "exit 0: OK=1\n"
+    assert (folder / "stderr.txt").read_text() == ""
+    again = subprocess.run(["/bin/sh", "-c", found.fix], capture_output=True, text=True, check=True)
+    assert again.stdout.splitlines()[-1] == "exit 1"
+    assert again.stdout.startswith(f"MISMATCH={name} ")
+
+
+def test_the_next_run_replaces_what_was_kept_and_nobody_else_s_files(attempt: Attempt) -> None:
+    told(attempt, "#!/bin/sh\necho OK=3\n")
+    assert attempt.keep.is_dir()
+    assert told(attempt, BY_HAND) == {}
+    assert not attempt.keep.exists()
+    attempt.keep.mkdir()
+    (attempt.keep / "mine").touch()
+    with pytest.raises(SetupError, match="it holds other files"):
+        wrong(attempt)
+    assert (attempt.keep / "mine").exists()
 
 
 def test_a_script_that_does_not_end_is_stopped_with_what_it_started(
     attempt: Attempt, tmp_path: Path
 ) -> None:
-    quick = Attempt(attempt.cluster, attempt.artifacts, attempt.nodes, attempt.target, timeout=0.3)
+    quick = hurried(attempt, 0.3)
     child = tmp_path / "child"
     began = time.monotonic()
     found = told(quick, f"#!/bin/sh\nsleep 300 &\necho $! > {child}\nwait\n")
     assert time.monotonic() - began < 10
-    assert "no answer within 0.3 s" in found["bin/check-config.sh"]
+    assert "no answer within 0.3 s" in found["script"]
     assert waiting.until(lambda: _is_gone(int(child.read_text())) or None, seconds=5)
 
 
@@ -142,26 +162,23 @@ def test_a_pipe_that_a_script_leaves_open_holds_nobody_up(attempt: Attempt, tmp_
         f"import os, time; os.setsid(); open('{tmp_path}/%d' % os.getpid(), 'w'); time.sleep(60)"
     )
     wait = f"while [ ! -e {tmp_path}/$! ]; do sleep 0.02; done"
-    found = told(attempt, f'#!/bin/sh\npython3 -c "{start}" &\n{wait}\nexit 2\n')
+    told(attempt, f'#!/bin/sh\npython3 -c "{start}" &\n{wait}\nexit 2\n')
     assert time.monotonic() - began < 50
     for child in tmp_path.glob("[0-9]*"):
         os.kill(int(child.name), signal.SIGKILL)
-    assert found["bin/check-config.sh on nodes that disagree"] == (
-        "exit 2, nothing on standard output"
-    )
 
 
 def test_a_script_that_does_not_end_is_asked_once(attempt: Attempt, tmp_path: Path) -> None:
-    quick = Attempt(attempt.cluster, attempt.artifacts, attempt.nodes, attempt.target, timeout=0.3)
+    quick = hurried(attempt, 0.3)
     asked = tmp_path / "asked"
     attempt.artifacts.write(script.SCRIPT, f"#!/bin/sh\necho >> {asked}\nsleep 300\n", mode=0o755)
-    assert len(list(script.answers(quick))) == 1
+    assert list(wrong(quick)) == ["script"]
     assert asked.read_text() == "\n"
 
 
 def test_a_script_that_never_stops_talking_is_stopped(attempt: Attempt) -> None:
     found = told(attempt, "#!/bin/sh\nyes\n")
-    assert "it says more than 64 MiB" in found["bin/check-config.sh"]
+    assert "it says more than 64 MiB" in found["script"]
 
 
 def test_a_script_can_spoil_neither_the_dump_nor_the_next_answer(attempt: Attempt) -> None:
@@ -183,27 +200,59 @@ def _is_gone(pid: int) -> bool:
 
 def test_a_script_that_may_not_run_differs_and_chmod_mends_it(attempt: Attempt) -> None:
     attempt.artifacts.write(script.SCRIPT, check_script.render(), mode=0o644)
-    found = [one for one in script.answers(attempt) if isinstance(one, Difference)]
-    assert [one.what for one in found] == ["bin/check-config.sh"]
-    assert found[0].mend == f"chmod 755 {attempt.artifacts.path(script.SCRIPT)}"
+    found = wrong(attempt)
+    assert list(found) == ["script"]
+    assert found["script"].fix == f"chmod 755 {attempt.artifacts.path(script.SCRIPT)}"
 
 
-def test_a_missing_script_differs(attempt: Attempt) -> None:
-    found = [one for one in script.answers(attempt) if isinstance(one, Difference)]
-    assert [(one.what, one.found) for one in found] == [("bin/check-config.sh", "no such file")]
+def test_a_script_that_is_missing_or_cannot_run_earns_no_point_of_the_rule(
+    attempt: Attempt,
+) -> None:
+    for make in (lambda: None, lambda: told(attempt, "#!/no/such/program\n")):
+        make()
+        yielded = list(script.answers_right(attempt))
+        assert [one.id for one in yielded if isinstance(one, Finding)] == ["consistency.script"]
+        assert [one for one in yielded if isinstance(one, Moot)] == [Moot(script.RULE)]
 
 
-def test_the_verdict_s_file_is_compared_with_the_script_s_answer(attempt: Attempt) -> None:
-    attempt.artifacts.write("out/consistency.txt", "OK=2\n")
-    assert told(attempt, check_script.render()) == {"out/consistency.txt, line 1": "OK=2"}
+OWN_ANSWER = verdict.Verdict(0, "OK=3\n", "")
 
 
-def test_a_dump_that_disagrees_is_told_although_the_script_is_right(attempt: Attempt) -> None:
+@pytest.mark.parametrize("content", ["OK=3\n", "OK=3", "OK=3\r\n", "\ufeffOK=3\n\n"])
+def test_the_verdict_s_file_is_read_as_tools_write_it(attempt: Attempt, content: str) -> None:
+    attempt.artifacts.write("out/consistency.txt", content)
+    assert list(script.verdict_file(attempt, OWN_ANSWER)) == []
+
+
+@pytest.mark.parametrize("content", ["OK=2\n", "", "OK=3\nOK=3\n", "checked\nOK=3\n"])
+def test_another_verdict_in_the_file_differs(attempt: Attempt, content: str) -> None:
+    attempt.artifacts.write("out/consistency.txt", content)
+    (found,) = script.verdict_file(attempt, OWN_ANSWER)
+    assert isinstance(found, Finding)
+    assert (found.id, found.expected) == ("consistency.file", "OK=3")
+
+
+def test_the_file_holds_what_the_script_prints_reasons_and_all(attempt: Attempt) -> None:
     path = attempt.artifacts.path(OWN)
     path.write_text(path.read_text().replace('"vm-vgpu"', '"container"'))
-    found = told(attempt, check_script.render())
-    assert found["labels and resources in the dump"] == "exit 1, MISMATCH=lab-node-2"
-    assert "out/consistency.txt, line 1" in found
+    attempt.artifacts.write("out/consistency.txt", "MISMATCH=lab-node-2 one reason\n")
+    own = verdict.Verdict(1, "MISMATCH=lab-node-2 another\n", "")
+    found = [one for one in script.verdict_file(attempt, own) if isinstance(one, Finding)]
+    assert [(one.id, one.expected) for one in found] == [
+        ("consistency.lab", "OK=…"),
+        ("consistency.file", None),
+    ]
+
+
+def test_a_dump_that_disagrees_is_told_and_its_verdict_never_expected(attempt: Attempt) -> None:
+    path = attempt.artifacts.path(OWN)
+    path.write_text(path.read_text().replace('"vm-vgpu"', '"container"'))
+    attempt.artifacts.write(script.SCRIPT, check_script.render(), mode=0o755)
+    found = wrong(attempt)
+    assert {name: (one.expected, one.found) for name, one in found.items()} == {
+        "lab": ("OK=…", "MISMATCH=lab-node-2"),
+        "file": (None, "OK=3"),
+    }
 
 
 def test_the_script_sees_a_private_folder_and_no_cluster(
@@ -211,17 +260,42 @@ def test_the_script_sees_a_private_folder_and_no_cluster(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", "/somewhere/config")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("GPUWL_ROOT", "/somewhere")
     seen = tmp_path / "seen"
-    said = 'stat -c %a . ; pwd; echo $KUBECONFIG; echo "[$KUBERNETES_SERVICE_HOST]"; ls'
-    told(attempt, f"#!/bin/sh\ntouch litter\n{{ {said}; }} > {seen}\n")
-    mode, folder, kubeconfig, host, *_ = seen.read_text().splitlines()
-    assert stat.S_IMODE(int(mode, 8)) == 0o700
-    assert (kubeconfig, host) == (os.devnull, "[]")
-    assert not Path(folder).exists()
+    said = 'stat -c %a .; pwd; ls -A | wc -l; echo $HOME; stat -c %a "$1"; env'
+    # the file is missing in one case, which has no mode to tell
+    told(attempt, f'#!/bin/sh\n[ ! -e "$1" ] || {{ {said}; }} > {seen}.$$\n')
+    answers = [path.read_text().splitlines() for path in tmp_path.glob("seen.*")]
+    assert len(answers) > 30
+    for mode, folder, entries, home, of_dump, *environment in answers:
+        assert (mode, entries, of_dump) == ("700", "0", "400")
+        assert home == str(Path(folder).parent / "home")
+        assert not Path(folder).exists()
+        names = {line.partition("=")[0] for line in environment}
+        assert not {name for name in names if name.startswith(("KUBERNETES_", "GPUWL_"))}
+        assert f"KUBECONFIG={os.devnull}" in environment
 
 
-def test_verify_s_bad_dumps_are_bad_by_the_specification(tmp_path: Path) -> None:
-    for case in script.bad_dumps():
-        path = tmp_path / "dump.json"
-        path.write_text(case.content)
-        assert checker.main([str(path)]) == case.answer.code
+def test_what_a_script_writes_is_noticed(attempt: Attempt) -> None:
+    text = '#!/bin/sh\ntouch litter ~/at-home; : > "$(dirname "$0")/../out/01-nodes.txt"\nexit 1\n'
+    attempt.artifacts.write(script.SCRIPT, text, mode=0o755)
+    told_ = [one for one in script.answers_right(attempt) if isinstance(one, Finding)]
+    (note,) = [one for one in told_ if one.severity is Severity.NOTE]
+    assert note.found == "at-home, litter, out/01-nodes.txt"
+
+
+def test_memory_is_limited(attempt: Attempt) -> None:
+    """Reserving is enough: without the limit it would succeed at once."""
+    greedy = BY_HAND.replace("import json, re, sys", "import json, re, sys\nbytearray(8 << 30)")
+    assert "MemoryError" in told(attempt, greedy)["every-node"]
+
+
+def test_python3_is_gpuwl_s_own_where_the_machine_s_is_old(
+    attempt: Attempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "python3").write_text("#!/bin/sh\nexit 9\n")
+    (old / "python3").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{old}:{os.environ['PATH']}")
+    assert told(attempt, check_script.render()) == {}

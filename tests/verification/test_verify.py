@@ -17,6 +17,7 @@ import yaml
 from tests.conftest import Run, program, undo_lab
 
 from gpuwl.controlplane import plane
+from gpuwl.findings import Finding
 from gpuwl.k8s.client import Cluster, ReadOnlyCluster
 from gpuwl.lab import manifests, paths
 from gpuwl.lab.artifacts import Artifacts
@@ -34,9 +35,19 @@ from gpuwl.system import waiting
 from gpuwl.target.connection import TargetRecord
 from gpuwl.verification.assess import assess
 from gpuwl.verification.attempt import Attempt
-from gpuwl.verification.findings import Difference, Outcome
+from gpuwl.verification.grading import cases
+from gpuwl.verification.outcome import Outcome
 
 pytestmark = pytest.mark.cluster
+
+
+ALL_CASES = cases.cases
+
+
+def _few_cases(seed: int) -> list[cases.Case]:
+    """Return one case of each of a few parts: test_grading looks at all of them."""
+    parts = {one.part: one for one in ALL_CASES(seed)}
+    return [parts["every-node"], parts["container"], parts[cases.NO_DUMP]]
 
 
 @dataclass(frozen=True)
@@ -53,17 +64,20 @@ class Lab:
         """Verify in this process, with a client that cannot write."""
         with contextlib.closing(ReadOnlyCluster.from_kubeconfig(self.kubeconfig)) as client:
             record = TargetRecord("local", "tests", client.server, "v0")
-            attempt = Attempt(client, Artifacts(self.root), lab_nodes(), record, timeout=30)
-            outcomes = assess(attempt, STEPS)
+            artifacts, kept = Artifacts(self.root), self.root.parent / "kept"
+            attempt = Attempt(client, artifacts, lab_nodes(), record, 30, kept, seed=1)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(cases, "cases", _few_cases)
+                outcomes = assess(attempt, STEPS)
             assert client.requests == 4  # nodes, namespace, Pods, events: each list once
             return outcomes
 
-    def differences(self) -> dict[int, list[Difference]]:
-        return {one.number: list(one.differences) for one in self.verify() if one.differences}
+    def differing(self) -> list[Outcome]:
+        return [one for one in self.verify() if one.differences]
 
-    def mend(self, differences: dict[int, list[Difference]]) -> None:
-        """Run each command that verify named, in its order, once."""
-        commands = dict.fromkeys(one.mend for found in differences.values() for one in found)
+    def mend(self, outcomes: list[Outcome]) -> None:
+        """Run each command that does a step anew, in its order, once."""
+        commands = dict.fromkeys(one.redo for one in outcomes)
         environment = {
             **os.environ,
             "KUBECONFIG": str(self.kubeconfig),
@@ -108,7 +122,7 @@ def finished(control_plane: plane.Plane, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def lab(finished: Lab) -> Lab:
     """Hand out the finished lab, and finish it again where the test left it otherwise."""
-    if finished.differences():
+    if finished.differing():
         undo_lab(finished.cluster)
         done = finished.gpuwl("run", "--all")
         assert done.returncode == 0, done.stderr
@@ -117,7 +131,7 @@ def lab(finished: Lab) -> Lab:
 
 def test_a_finished_lab_holds_with_the_scheduler_s_events_as_evidence(lab: Lab) -> None:
     outcomes = lab.verify()
-    assert not any(one.differences or one.obstacle or one.remarks for one in outcomes)
+    assert not any(one.findings or one.obstacle for one in outcomes)
     evidence = [one for outcome in outcomes for one in outcome.evidence]
     assert [(one.pod, one.node, one.kind) for one in evidence] == [
         ("job-container", "lab-node-0", "event"),
@@ -131,7 +145,7 @@ def test_verify_asks_little_and_changes_nothing(lab: Lab) -> None:
     before = {path: path.read_bytes() for path in lab.root.rglob("*") if path.is_file()}
     versions = _versions(lab.cluster)
     done = lab.gpuwl("verify")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "8 steps: 8 hold")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "8 steps: 8 ok")
     assert {path: path.read_bytes() for path in lab.root.rglob("*") if path.is_file()} == before
     assert _versions(lab.cluster) == versions
 
@@ -178,11 +192,6 @@ def _delete_namespace(lab: Lab) -> None:
     lab.cluster.delete(paths.THE_NAMESPACE, uid=uid)
 
 
-def _reindent(lab: Lab) -> None:
-    path = lab.root / "out/nodes.json"
-    path.write_text(json.dumps(json.loads(path.read_text()), indent=2) + "\n")
-
-
 def _unsort(lab: Lab) -> None:
     path = lab.root / "out/06-placement.txt"
     path.write_text("".join(sorted(path.read_text().splitlines(keepends=True), reverse=True)))
@@ -204,37 +213,37 @@ class Spoiled:
 
 SPOILED = {
     "labels, and a wrong line in each file": [
-        Spoiled(lambda lab: _label(lab, "lab-node-0", None), 1, "lab-node-0, label", "no such"),
-        Spoiled(lambda lab: _label(lab, "lab-node-1", "VM-vgpu"), 1, "lab-node-1, label", "VM-vgpu"),
-        Spoiled(lambda lab: _label(lab, "lab-node-2", "vm-gpu"), 1, "lab-node-2, label", "vm-gpu"),
+        Spoiled(lambda lab: _label(lab, "lab-node-0", None), 1, "node lab-node-0: the label", "no such"),
+        Spoiled(lambda lab: _label(lab, "lab-node-1", "VM-vgpu"), 1, "node lab-node-1: the label", "VM-vgpu"),
+        Spoiled(lambda lab: _label(lab, "lab-node-2", "vm-gpu"), 1, "node lab-node-2: the label", "vm-gpu"),
         Spoiled(_edit("out/01-nodes.txt", "vm-vgpu", "vgpu"), 1, "line 3", "lab-node-2 vgpu"),
-        Spoiled(_edit("out/operands.txt", "vgpu-device-manager,", ""), 2, ", vm-vgpu", "vgpu-man"),
+        Spoiled(_edit("out/operands.txt", "vgpu-device-manager,", ""), 2, "operands of vm-vgpu", "vgpu-man"),
         Spoiled(_edit("out/03-resources.txt", "A10 2", "A10 4"), 3, "line 2", "GA102GL_A10 4"),
         Spoiled(_edit("out/04-container.txt", "lab-node-0", "lab-node-1"), 4, "line 1", "node-1"),
         Spoiled(_edit("out/05-passthrough.txt", "GA102GL_A10", "gpu"), 5, "line 2", "nvidia.com/gpu"),
-        Spoiled(_edit("out/07-cross.txt", "0/3", "0/4"), 7, "07-cross.txt, line 3", "MESSAGE=0/4"),
+        Spoiled(_edit("out/07-cross.txt", "0/3", "0/4"), 7, "07-cross.txt: line 3", "MESSAGE=0/4"),
         Spoiled(_edit("out/consistency.txt", "OK=3", "OK=4"), 8, "out/consistency.txt", "OK=4"),
     ],
     "resources": [
         Spoiled(
             lambda lab: _status(lab, "lab-node-0", capacity={"nvidia.com/gpu": None}),
-            3, "lab-node-0, nvidia.com/ names of status.capacity", "nothing"),
+            3, "node lab-node-0: the nvidia.com/ names in status.capacity", "nothing"),
         Spoiled(
             lambda lab: _status(lab, "lab-node-1", capacity={"nvidia.com/gpu": "0"}),
-            3, "lab-node-1, nvidia.com/ names of status.capacity", "nvidia.com/gpu=0"),
+            3, "node lab-node-1: the nvidia.com/ names in status.capacity", "nvidia.com/gpu=0"),
         Spoiled(
             lambda lab: _status(lab, "lab-node-2", capacity={"nvidia.com/NVIDIA_A10-12Q": "3"}),
-            3, "lab-node-2, nvidia.com/ names of status.capacity", "nvidia.com/NVIDIA_A10-12Q=3"),
+            3, "node lab-node-2: the nvidia.com/ names in status.capacity", "nvidia.com/NVIDIA_A10-12Q=3"),
         Spoiled(
             lambda lab: _status(lab, "lab-node-2", allocatable={"nvidia.com/NVIDIA_A10-12q": "4"}),
-            3, "lab-node-2, nvidia.com/ names of status.allocatable", "nvidia.com/NVIDIA_A10-12q=4"),
+            3, "node lab-node-2: the nvidia.com/ names in status.allocatable", "nvidia.com/NVIDIA_A10-12q=4"),
     ],
     "a resource gone from under its Pod": [
         Spoiled(
             lambda lab: _status(
                 lab, "lab-node-0", capacity={"nvidia.com/gpu": None},
                 allocatable={"nvidia.com/gpu": None}),
-            4, "Pod job-container, its node lab-node-0", "it advertises nothing"),
+            4, "Pod job-container: its node lab-node-0 does not advertise", "nothing"),
     ],
     "files gone": [
         Spoiled(_unlink("out/01-nodes.txt"), 1, "out/01-nodes.txt", "no such file"),
@@ -250,49 +259,47 @@ SPOILED = {
     "Pods that ask for something else": [
         Spoiled(
             lambda lab: lab.replace_pod(_pod(nodeSelector={LABEL_KEY: "container"})),
-            4, "Pod job-container, nodeSelector", "container"),
+            4, "Pod job-container: spec.nodeSelector", "container"),
         Spoiled(
             lambda lab: lab.replace_pod(_pod(VMI_PASSTHROUGH, containers=[_container(2)])),
-            5, "Pod vmi-passthrough, containers", "nvidia.com/gpu=2"),
+            5, "Pod vmi-passthrough: spec.containers[0].resources.limits.nvidia.com/gpu", "2"),
         Spoiled(
             lambda lab: lab.replace_pod(_pod(JOB_CROSS, nodeSelector={})),
-            7, "Pod job-cross, nodeSelector", "none"),
+            7, "Pod job-cross: spec.nodeSelector", "not set"),
         Spoiled(
-            _edit("k8s/pod-vgpu.yaml", "limits:", "requests: {nvidia.com/gpu: 1}\n      limits:"),
-            6, "k8s/pod-vgpu.yaml, spec.containers[0].resources.requests", "nvidia.com/gpu"),
+            _edit("k8s/pod-vgpu.yaml", "limits:", "requests: {nvidia.com/gpu: 2}\n      limits:"),
+            6, "k8s/pod-vgpu.yaml: spec.containers[0].resources.requests.nvidia.com/gpu", "2"),
     ],
     "Pods put on nodes past the scheduler": [
         Spoiled(
             lambda lab: lab.replace_pod(_pod(nodeName="lab-node-0")),
-            4, "Pod job-container, placement", "nodeName lab-node-0, no PodScheduled condition"),
+            4, "Pod job-container: the scheduler has not", "nodeName=lab-node-0, no PodScheduled"),
         Spoiled(
             lambda lab: lab.replace_pod(_pod(VMI_VGPU, nodeName="lab-node-1")),
-            6, "Pod vmi-vgpu, placement", "nodeName lab-node-1, no PodScheduled condition"),
+            6, "Pod vmi-vgpu: the scheduler has not", "nodeName=lab-node-1, no PodScheduled"),
         Spoiled(
             lambda lab: lab.replace_pod(_pod(JOB_CROSS, nodeName="lab-node-1")),
-            7, "Pod job-cross, placement", "spec.nodeName lab-node-1"),
+            7, "Pod job-cross: the scheduler has not refused", "spec.nodeName=lab-node-1"),
     ],
     "a Pod gone, a dump and a checker of another kind": [
-        Spoiled(_delete_pod("job-container"), 4, "Pod job-container", "no such Pod"),
-        Spoiled(lambda _: None, 6, "the three placements", "none for job-container"),
-        Spoiled(_reindent, 8, "out/nodes.json, form", "another rendering"),
+        Spoiled(_delete_pod("job-container"), 4, "Pod job-container: there is no such Pod", ""),
         Spoiled(
             lambda lab: (lab.root / "bin/check-config.sh").write_text("#!/bin/sh\necho OK=3\n"),
-            8, "on nodes that disagree", "exit 0, OK=3"),
+            8, "check-config.sh: container fits", "exit 0: OK=3"),
     ],
     "a dump of nodes of the same names elsewhere": [
         Spoiled(_edit("out/nodes.json", '"uid": "', '"uid": "f'), 8, "metadata.uid", "f"),
     ],
     "the namespace going, a dump of another day": [
-        Spoiled(_delete_namespace, 1, "namespace gpu-vm", "Terminating"),
+        Spoiled(_delete_namespace, 1, "namespace gpu-vm: it is being deleted", "Terminating"),
         Spoiled(
             _edit("out/nodes.json", "nvidia.com/GA102GL_A10", "nvidia.com/GA102GL_A11"),
-            8, "out/nodes.json, node lab-node-1, status.allocatable", "nvidia.com/GA102GL_A11=2"),
+            8, "out/nodes.json, node lab-node-1: the nvidia.com/ names in status.allocatable", "nvidia.com/GA102GL_A11=2"),
         Spoiled(
             lambda lab: (lab.root / "bin/check-config.sh").chmod(0o644),
-            8, "bin/check-config.sh", "may not be run"),
+            8, "bin/check-config.sh: it may not be run", "644"),
     ],
-    "lines in another order": [Spoiled(_unsort, 6, "06-placement.txt", "vmi-vgpu lab-node-2, vmi-pass")],
+    "lines in another order": [Spoiled(_unsort, 6, "06-placement.txt: the lines", "vmi-vgpu lab-node-2 | vmi-pass")],
 }  # fmt: skip
 
 
@@ -300,12 +307,17 @@ SPOILED = {
 def test_deviations_are_found_and_the_named_commands_mend_them(lab: Lab, name: str) -> None:
     for spoiled in SPOILED[name]:
         spoiled.spoil(lab)
-    differences = lab.differences()
+    outcomes = lab.differing()
+    told = {one.number: [_in_words(d) for d in one.differences] for one in outcomes}
     for one in SPOILED[name]:
-        told = [(d.what, d.found) for d in differences.get(one.step, ())]
-        assert [1 for what, found in told if one.what in what and one.found in found], (one, told)
-    lab.mend(differences)
-    assert lab.differences() == {}
+        found = told.get(one.step, [])
+        assert [1 for words in found if one.what in words and one.found in words], (one, found)
+    lab.mend(outcomes)
+    assert lab.differing() == []
+
+
+def _in_words(finding: Finding) -> str:
+    return f"{finding.where}: {finding.what}; found: {finding.found}"
 
 
 def test_an_expired_event_leaves_the_condition_as_evidence(lab: Lab) -> None:
@@ -313,7 +325,7 @@ def test_an_expired_event_leaves_the_condition_as_evidence(lab: Lab) -> None:
     assert lab.kubectl("delete", "--raw", paths.EVENTS).returncode == 0
     evidence = [one for outcome in lab.verify() for one in outcome.evidence]
     assert [one.kind for one in evidence] == ["condition"] * 3
-    assert lab.differences() == {}
+    assert lab.differing() == []
     lab.gpuwl("run", "--from", "4", "--to", "6")
 
 
@@ -322,15 +334,27 @@ def test_differences_are_told_with_exit_1_in_every_format(lab: Lab) -> None:
     plain = lab.gpuwl("verify")
     assert plain.returncode == 1
     assert "step 2 differs Which operands each label value brings" in plain.stdout
-    assert "      mend      gpuwl step 2" in plain.stdout
-    document = json.loads(lab.gpuwl("verify", "--output", "json").stdout)
+    ways = [line.strip() for line in plain.stdout.splitlines() if "gpuwl " in line]
+    assert ways == [  # what teaches comes first, and what overwrites says so
+        "learn how: gpuwl explain 2",
+        "let gpuwl do it instead, which overwrites your out/operands.txt: gpuwl step 2",
+    ]
+    document = json.loads(lab.gpuwl("verify", "--output", "json", "--seed", "7").stdout)
     assert (document["version"], document["exitCode"], document["verdict"]) == (1, 1, "differs")
-    assert document["steps"][1]["differences"] == [
+    assert (document["seed"], document["kept"]) == (7, None)
+    step = document["steps"][1]
+    assert [one["verdict"] for one in step["points"]] == ["differs"] * 6
+    assert step["findings"] == [
         {
-            "what": "out/operands.txt",
-            "expected": "the file",
+            "id": "operands.file",
+            "where": "out/operands.txt",
+            "what": "the file is missing",
+            "severity": "error",
+            "file": "out/operands.txt",
+            "line": None,
+            "expected": None,
             "found": "no such file",
-            "mend": "gpuwl step 2",
+            "fix": None,
         }
     ]
     suites = ET.fromstring(lab.gpuwl("--output", "junit", "verify").stdout)  # noqa: S314 - ours
@@ -342,7 +366,7 @@ def test_the_command_that_mends_names_the_same_root(lab: Lab, tmp_path: Path) ->
     root = tmp_path / "a folder"
     done = lab.gpuwl("--root", str(root), "verify")
     assert done.returncode == 1
-    assert f"mend      {shlex.join(['gpuwl', '--root', str(root), 'step', '2'])}" in done.stdout
+    assert shlex.join(["gpuwl", "--root", str(root), "step", "2"]) in done.stdout
 
 
 @pytest.mark.parametrize("arguments", [("run", "--all"), ("steps",), ("local", "status")])
@@ -386,7 +410,7 @@ def test_a_cluster_that_does_not_answer_cannot_be_told(
 def test_a_local_control_plane_that_is_down_is_not_started(lab: Lab, tmp_path: Path) -> None:
     done = lab.gpuwl("verify", "--local", "--name", "down", env={"KUBECONFIG": ""})
     assert done.returncode == 3
-    assert "hint: gpuwl --local --name down run --all" in done.stderr
+    assert "hint: gpuwl run --all --local --name down" in done.stderr
     assert "down" not in plane.names()
 
 
@@ -465,11 +489,11 @@ for use in container vm-passthrough vm-vgpu; do
 done
 kubectl get nodes -L $key --no-headers | awk '{print $1 " " $NF}' > out/01-nodes.txt
 cat > out/operands.txt <<'TABLE'
-container=device-plugin,dcgm-exporter,container-toolkit,datacenter-driver
-vm-vgpu=sandbox-device-plugin,vgpu-device-manager,vgpu-manager
+container=device-plugin, dcgm-exporter, container-toolkit, datacenter-driver
 vm-passthrough=sandbox-device-plugin,vfio-manager
-ENABLE_FLAG=sandboxWorkloads.enabled
+vm-vgpu=sandbox-device-plugin,vgpu-device-manager,vgpu-manager
 NO_LABEL=container
+ENABLE_FLAG=sandboxWorkloads.enabled
 TABLE
 advertise() {
   kubectl patch node "$1" --subresource=status --type=merge >/dev/null \
@@ -515,8 +539,8 @@ except Exception as error:
     sys.exit(2)
 bad, good = [], 0
 for node in nodes:
-    use = node["metadata"]["labels"].get("nvidia.com/gpu.workload.config")
-    have = [n for n, q in node["status"]["allocatable"].items()
+    use = node["metadata"].get("labels", {}).get("nvidia.com/gpu.workload.config")
+    have = [n for n, q in node.get("status", {}).get("allocatable", {}).items()
             if n.startswith("nvidia.com/") and q != "0"]
     kind = [("vm-vgpu" if re.search(r"-\d+[A-Z]$", n) else "vm-passthrough")
             if n != "nvidia.com/gpu" else "container" for n in have]
@@ -548,6 +572,7 @@ def test_an_attempt_by_hand_holds(
 def test_all_four_manifests_are_looked_at(lab: Lab) -> None:
     for lab_pod in PODS:
         lab.write(lab_pod.manifest, "name: cuda", "name: other")
-    found = [one.what for differences in lab.differences().values() for one in differences]
-    assert found == [f"{pod.manifest}, spec.containers[0].name" for pod in PODS]
+    found = [_in_words(one) for outcome in lab.differing() for one in outcome.differences]
+    what = "spec.containers[0].name is wrong; found: 'other'"
+    assert found == [f"{pod.manifest}: {what}" for pod in PODS]
     lab.gpuwl("run", "--from", "4", "--to", "7")

@@ -3,9 +3,11 @@
 import contextlib
 import errno
 import os
+import resource
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,23 +30,37 @@ class Verdict:
     errors: str
 
 
-def of(
+def search_path() -> str:
+    """Return the PATH for a checker: `python3` is the interpreter that gpuwl runs on.
+
+    So a checker in Python works, and works alike, wherever gpuwl runs it, whether the machine's own
+    python3 is old or missing.
+    """
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+
+
+def of(  # noqa: PLR0913 - each is a fact of the run
     script: Path,
     dump: Path,
     *,
     limit: float = LONGEST_RUN,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    limits: Mapping[int, int] | None = None,
+    stop: int | None = None,
 ) -> Verdict:
     """Run `script dump` and return what it said; `limit` is in seconds.
 
-    `folder` is where it runs and `environment` what it sees, both the caller's where not given. What
-    it started and left running is killed. Raises SetupError where the script cannot be started, does
-    not end, or says more than LONGEST_OUTPUT.
+    `folder` is where it runs and `environment` what it sees, both the caller's where not given;
+    `limits` are those of setrlimit(2), by resource. What it started and left running is killed.
+    Raises SetupError where the script cannot be started, does not end, or says more than
+    LONGEST_OUTPUT, and once the descriptor `stop` can be read.
     """
     command = [str(script.resolve()), str(dump.resolve())]
     try:
-        return _finished(_start(command, folder, environment), limit)
+        process = _start(command, folder, environment)
+        _limit(process.pid, limits or {})
+        return _finished(process, limit, stop)
     except OSError as error:
         words = str(error.strerror)
     except subprocess.TimeoutExpired:
@@ -76,16 +92,23 @@ def _start(
         return start(["/bin/sh", *command])  # no #! line: what every shell does then
 
 
-def _finished(process: "subprocess.Popen[bytes]", limit: float) -> Verdict:
+def _limit(pid: int, limits: Mapping[int, int]) -> None:
+    """Limit a process that has just begun, and so whatever it starts from now on."""
+    for kind, most in limits.items():
+        with contextlib.suppress(OSError):  # it has ended, or somebody set less
+            resource.prlimit(pid, kind, (most, most))
+
+
+def _finished(process: "subprocess.Popen[bytes]", limit: float, stop: int | None) -> Verdict:
     with process:
         try:
-            output, errors = _said(process, limit)
+            output, errors = _said(process, limit, stop)
         finally:  # not reaped yet, so its group's number is still its own
             os.killpg(process.pid, signal.SIGKILL)
     return Verdict(process.returncode, output, errors)
 
 
-def _said(process: "subprocess.Popen[bytes]", limit: float) -> tuple[str, str]:
+def _said(process: "subprocess.Popen[bytes]", limit: float, stop: int | None) -> tuple[str, str]:
     """Wait for the end of a process without reaping it, and return what it wrote until then."""
     streams = [stream.fileno() for stream in (process.stdout, process.stderr) if stream]
     said = {stream: bytearray() for stream in streams}
@@ -94,11 +117,15 @@ def _said(process: "subprocess.Popen[bytes]", limit: float) -> tuple[str, str]:
         for source in (end, *streams):
             os.set_blocking(source, False)
             selector.register(source, selectors.EVENT_READ)
+        if stop is not None:
+            selector.register(stop, selectors.EVENT_READ)
         ended = False
         while not ended:
             ready = [key.fd for key, _ in selector.select(max(deadline - time.monotonic(), 0))]
             if not ready:
                 raise subprocess.TimeoutExpired(process.args, limit)
+            if stop in ready:
+                raise InterruptedError(errno.EINTR, "stopped")
             ended = end in ready
             for stream in [one for one in streams if one in selector.get_map()]:
                 if not _drain(stream, said[stream]):

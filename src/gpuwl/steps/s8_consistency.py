@@ -1,8 +1,6 @@
 """Step 8: a dump of the nodes, the checker, and its verdict."""
 
 import os
-import sys
-from pathlib import Path
 
 from gpuwl.errors import ClusterError, JudgedNegativeError, SetupError
 from gpuwl.k8s import dump as k8s_dump
@@ -22,7 +20,7 @@ def run(ctx: Context) -> None:
     """
     dump = ctx.artifacts.write(DUMP, _dump(ctx))
     script = check_script.install(ctx.artifacts)
-    judged = verdict.of(script, dump, environment=_with_our_python())
+    judged = verdict.of(script, dump, environment={**os.environ, "PATH": verdict.search_path()})
     if judged.code not in {0, 1}:
         raise SetupError(
             f"{SCRIPT} could not judge the dump (exit {judged.code})",
@@ -38,12 +36,6 @@ def run(ctx: Context) -> None:
             details=judged.output.splitlines(),
             hint=f"the verdict is in {ctx.artifacts.path(OUTPUT)}",
         )
-
-
-def _with_our_python() -> dict[str, str]:
-    """Return the environment with this interpreter's folder first: a python3 is surely there."""
-    ours = str(Path(sys.executable).parent)
-    return {**os.environ, "PATH": f"{ours}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
 
 
 def _dump(ctx: Context) -> str:

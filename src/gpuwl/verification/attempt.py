@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from gpuwl.k8s import dump
 from gpuwl.k8s.client import ReadOnlyCluster
@@ -17,8 +18,9 @@ class Attempt:
     """One attempt at the lab, made by gpuwl or by hand; each list of the cluster is read once.
 
     `target` is the cluster that is verified and `timeout` the limit of one wait in seconds. `gpuwl`
-    is how to call gpuwl on the same target and root, for the commands that mend. Reading raises
-    ClusterError.
+    is how to call gpuwl on the same target and root, for the commands that are named. `seed` makes
+    the dumps that the checker is asked about; those that it gets wrong are kept in `keep`. Reading
+    raises ClusterError.
     """
 
     cluster: ReadOnlyCluster
@@ -26,6 +28,8 @@ class Attempt:
     nodes: tuple[LabNode, LabNode, LabNode]
     target: TargetRecord
     timeout: float
+    keep: Path
+    seed: int
     gpuwl: str = "gpuwl"
 
     def node(self, name: str) -> Object | None:
@@ -40,6 +44,13 @@ class Attempt:
     def node_list(self) -> Object:
         """The nodes of the cluster as `kubectl get nodes -o json` shows them."""
         return dump.kubectl_list(self.cluster.raw(paths.NODES))
+
+    @cached_property
+    def taints(self) -> list[Object]:
+        """The taints of all nodes, to judge tolerations by."""
+        return [
+            t for n in self.node_list["items"] for t in (n.get("spec") or {}).get("taints") or ()
+        ]
 
     @cached_property
     def namespace(self) -> Object | None:

@@ -1,16 +1,23 @@
-"""Reading an attempt's files, and the rules for all text files of the lab."""
+"""Reading an attempt's text files. Facts count, and on which line they stand; form does not.
 
-from collections.abc import Iterator
+A byte order mark, carriage returns, several blanks or a tab between columns, and what ends the file are
+as a person's tools write them.
+"""
+
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from gpuwl.errors import SetupError
+from gpuwl.findings import Finding, shown
 from gpuwl.lab.artifacts import Artifacts
-from gpuwl.verification.findings import Difference, Findings, first_few, shown
+from gpuwl.texts import text
+from gpuwl.verification.outcome import Findings, first_few
 
 
-def missing(relative: str) -> Difference:
-    """Return the difference of a file that is not there."""
-    return Difference(relative, "the file", "no such file")
+def missing(requirement: str, relative: str) -> Finding:
+    """Return the finding of a file that is not there."""
+    words = text("verify.file_missing")
+    return Finding(requirement, relative, words, file=relative, found=text("verify.no_file"))
 
 
 def read(artifacts: Artifacts, relative: str) -> bytes | None:
@@ -22,66 +29,72 @@ def read(artifacts: Artifacts, relative: str) -> bytes | None:
     try:
         return path.read_bytes() if path.is_file() else None
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror}", hint=f"ls -l {path}") from None
+        message = text("verify.unreadable", path=path, words=error.strerror)
+        raise SetupError(message, hint=f"ls -l {path}") from None
 
 
-def text(artifacts: Artifacts, relative: str) -> str | None:
-    """Return a file's text, None where there is none; what is not UTF-8 is replaced."""
-    data = read(artifacts, relative)
-    return None if data is None else data.decode(errors="replace")
+def lines(data: bytes) -> list[str]:
+    """Return the lines of a file with one blank between words; ValueError where it is not UTF-8."""
+    found = [" ".join(line.split()) for line in data.decode("utf-8-sig").split("\n")]
+    while found and not found[-1]:
+        found.pop()
+    return found
 
 
-def follows_rules(artifacts: Artifacts, relative: str) -> Findings:
-    """Compare a text file with the rules of all of them: there, UTF-8, line ends, no blanks."""
+def told(artifacts: Artifacts, requirement: str, relative: str) -> "list[str] | Finding":
+    """Return the lines of a file, or the finding that says why there are none."""
     data = read(artifacts, relative)
     if data is None:
-        yield missing(relative)
-    else:
-        yield from _breaches(relative, data)
-
-
-def _breaches(relative: str, data: bytes) -> Iterator[Difference]:
+        return missing(requirement, relative)
     try:
-        lines = data.decode().split("\n")
+        return lines(data)
     except UnicodeDecodeError as error:
-        yield Difference(relative, "UTF-8", f"{error.reason} at byte {error.start}")
+        found = text("verify.not_utf8", byte=error.start)
+        what = text("verify.file_encoding")
+        return Finding(requirement, relative, what, file=relative, expected="UTF-8", found=found)
+
+
+def compare(
+    artifacts: Artifacts, requirement: str, relative: str, expected: Sequence[str]
+) -> Findings:
+    """Compare the lines of a file with what they should be."""
+    found = told(artifacts, requirement, relative)
+    if isinstance(found, Finding):
+        yield found
         return
-    if data.startswith(b"\xef\xbb\xbf"):
-        yield Difference(relative, "UTF-8 without a byte order mark", "a byte order mark")
-    if not data.endswith(b"\n"):
-        yield Difference(relative, "one newline at the end", "none")
-    elif data.endswith(b"\n\n"):
-        yield Difference(relative, "one newline at the end", "several")
-    trailing = [str(number) for number, line in enumerate(lines, 1) if line != line.rstrip()]
-    if trailing:
-        found = f"blanks or carriage returns at the end of line {', '.join(trailing[:8])}"
-        yield Difference(relative, "no trailing blanks", found)
+    yield from first_few(_differing(requirement, relative, [*expected], found))
 
 
-def compare(artifacts: Artifacts, relative: str, expected: str) -> Findings:
-    """Compare a text file with what it should hold, line by line.
-
-    A breach of the rules is told once and not again for each line.
-    """
-    yield from follows_rules(artifacts, relative)
-    found = text(artifacts, relative)
-    if found is not None:
-        yield from first_few(_lines(relative, expected, found), relative)
-
-
-def _lines(relative: str, expected: str, found: str) -> Iterator[Difference]:
-    wanted, there = _stripped(expected), _stripped(found)
-    if wanted != there and sorted(wanted) == sorted(there):
-        yield Difference(relative, f"the lines in order: {', '.join(wanted)}", ", ".join(there))
+def _differing(
+    requirement: str, relative: str, expected: list[str], found: list[str]
+) -> Iterator[Finding]:
+    if expected != found and sorted(expected) == sorted(found):
+        yield order(requirement, relative, expected, found)
         return
-    for number, (want, have) in enumerate(zip_longest(wanted, there), 1):
+    for number, (want, have) in enumerate(zip_longest(expected, found), 1):
         if want != have:
-            yield Difference(f"{relative}, line {number}", _line(want), _line(have))
+            yield Finding(
+                requirement,
+                relative,
+                text("verify.line_differs", line=number),
+                file=relative,
+                line=number,
+                expected=_in_words(want),
+                found=_in_words(have),
+            )
 
 
-def _line(line: str | None) -> str:
-    return "no line" if line is None else shown(line) or "an empty line"
+def order(requirement: str, relative: str, expected: list[str], found: list[str]) -> Finding:
+    """Return the finding of the right lines in another order."""
+    return Finding(
+        requirement,
+        relative,
+        text("verify.lines_order"),
+        file=relative,
+        expected=shown(" | ".join(expected)),
+        found=shown(" | ".join(found)),
+    )
 
 
-def _stripped(content: str) -> list[str]:
-    return [line.rstrip() for line in content.removeprefix("\ufeff").rstrip().split("\n")]
+def _in_words(line: str | None) -> str:
+    return text("verify.no_line") if line is None else shown(line) or text("verify.empty_line")

@@ -3,30 +3,38 @@
 from typing import Any
 
 from gpuwl.errors import SetupError
+from gpuwl.findings import Finding, Severity, shown
 from gpuwl.lab import runfile
 from gpuwl.lab.artifacts import Artifacts
+from gpuwl.lab.step import Step
+from gpuwl.texts import text
 from gpuwl.verification.attempt import Attempt
-from gpuwl.verification.findings import Difference, Findings, Remark, shown
+from gpuwl.verification.outcome import Findings
 
 
-def same_target(attempt: Attempt, number: int) -> Findings:
+def same_target(attempt: Attempt, step: Step) -> Findings:
     """Check that a step's files were made on the target that is verified.
 
     A record says nothing once the files are no longer those that it tells of. Another kind of
-    target is a difference. Another address of the same kind is a remark, since a cluster has
+    target is a difference. Another address of the same kind is a note, since a cluster has
     several and a local control plane gets a new one at each start.
     """
-    record = _record(attempt.artifacts, number)
+    record = _record(attempt.artifacts, step.number)
     made_on = record.get("target")
     if not isinstance(made_on, dict) or not _tells_of(attempt.artifacts, record):
         return
     here = attempt.target
-    found = _words(made_on.get("kind"), made_on.get("name"), made_on.get("server"))
-    if made_on.get("kind") != here.kind:
-        expected = _words(here.kind, here.name, here.server)
-        yield Difference(f"origin of step {number}'s files ({runfile.PATH})", expected, found)
-    elif made_on.get("server") != here.server:
-        yield Remark(f"step {number}'s files were made on {found}")
+    other_kind = made_on.get("kind") != here.kind
+    if other_kind or made_on.get("server") != here.server:
+        yield Finding(
+            f"{step.slug}.file",
+            text("verify.files_of_step", step=step.number),
+            text("verify.made_elsewhere"),
+            Severity.ERROR if other_kind else Severity.NOTE,
+            file=runfile.PATH,
+            expected=_words(here.kind, here.name, here.server),
+            found=_words(made_on.get("kind"), made_on.get("name"), made_on.get("server")),
+        )
 
 
 def _record(artifacts: Artifacts, number: int) -> dict[str, Any]:
@@ -47,5 +55,5 @@ def _tells_of(artifacts: Artifacts, record: dict[str, Any]) -> bool:
 
 
 def _words(kind: object, name: object, server: object) -> str:
-    noun = "local control plane" if kind == "local" else "cluster"
-    return shown(f"{noun} {name}, {server}")
+    key = "target_local" if kind == "local" else "target_cluster"
+    return shown(text(f"verify.{key}", name=name, server=server))

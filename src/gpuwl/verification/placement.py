@@ -1,96 +1,118 @@
 """The lab's Pods in the cluster: what they ask for, and what speaks for their placement."""
 
-from typing import Any
-
 from gpuwl.errors import ClusterError
+from gpuwl.findings import Finding, Severity, shown
 from gpuwl.k8s import objects
 from gpuwl.k8s.objects import Object
-from gpuwl.lab import manifests, report
+from gpuwl.lab import report
 from gpuwl.lab.names import NAMESPACE, LabPod
+from gpuwl.texts import text
+from gpuwl.verification import asking
 from gpuwl.verification.attempt import Attempt
-from gpuwl.verification.findings import Difference, Evidence, Findings, amounts, shown
+from gpuwl.verification.outcome import Evidence, Findings, amounts
 
 
-def node_of_placed(attempt: Attempt, lab_pod: LabPod) -> str | None:
-    """Return the node of a Pod that the scheduler placed, None where it did not."""
+def right_node(attempt: Attempt, lab_pod: LabPod) -> str:
+    """Return the node of a Pod that the scheduler placed well, or else the lab's node for it."""
     pod = attempt.pod(lab_pod)
-    return objects.node_of(pod) if pod and objects.is_scheduled(pod) else None
+    if pod is not None and objects.is_scheduled(pod) and not _misplaced(attempt, lab_pod, pod):
+        return objects.node_of(pod)
+    return next(node.name for node in attempt.nodes if node.resource == lab_pod.resource)
 
 
-def placed(attempt: Attempt, lab_pod: LabPod) -> Findings:
+def placed(attempt: Attempt, slug: str, lab_pod: LabPod) -> Findings:
     """Check that a Pod asks for what it should and was placed; yield the evidence for that."""
     pod = attempt.pod(lab_pod)
-    yield from asks(pod, lab_pod)
+    yield from asks(attempt, slug, lab_pod)
     if pod is None:
         return
-    if objects.is_scheduled(pod):
-        yield from _fits(attempt, lab_pod, objects.node_of(pod))
-        yield _evidence(attempt, pod)
+    where, requirement = f"Pod {lab_pod.name}", f"{slug}.placement"
+    if not objects.is_scheduled(pod):
+        what, expected = text("verify.not_placed"), text("verify.placed_by_scheduler")
+        yield Finding(requirement, where, what, expected=expected, found=state(pod))
+    elif found := _misplaced(attempt, lab_pod, pod):
+        what = text("verify.node_lacks", node=objects.node_of(pod), name=lab_pod.resource)
+        yield Finding(requirement, where, what, found=found)
     else:
-        what = f"Pod {lab_pod.name}, placement"
-        yield Difference(what, "a node, and PodScheduled=True", state(pod))
+        yield from _evidence(attempt, requirement, pod)
 
 
-def asks(pod: Object | None, lab_pod: LabPod) -> Findings:
+def asks(attempt: Attempt, slug: str, lab_pod: LabPod) -> Findings:
     """Check that a Pod is there to stay and asks the scheduler for what the lab's Pod does."""
-    what = f"Pod {lab_pod.name}"
+    pod, where, requirement = attempt.pod(lab_pod), f"Pod {lab_pod.name}", f"{slug}.pod"
     if pod is None:
-        yield Difference(what, f"in namespace {NAMESPACE}", "no such Pod")
+        yield Finding(requirement, where, text("verify.no_pod", namespace=NAMESPACE))
         return
     if objects.is_over(pod):
-        found = "being deleted" if objects.is_terminating(pod) else objects.phase_of(pod)
-        yield Difference(what, "neither deleted nor at its end", found)
-    for part, (expected, there) in manifests.deviations(pod, lab_pod).items():
-        yield Difference(f"{what}, {part}", _in_words(part, expected), _in_words(part, there))
+        found = "deletionTimestamp" if objects.is_terminating(pod) else objects.phase_of(pod)
+        yield Finding(requirement, where, text("verify.pod_over"), found=found)
+    for one in deviations(attempt, lab_pod):
+        what = text("verify.field_differs", field=shown(one.path))
+        expected, found = asking.sides(one)
+        yield Finding(requirement, where, what, expected=expected, found=found)
+
+
+def deviations(attempt: Attempt, lab_pod: LabPod) -> list[asking.Deviation]:
+    """Return what a Pod of the cluster asks otherwise; the node is the scheduler's to set."""
+    pod = attempt.pod(lab_pod)
+    if pod is None:
+        return []
+    asked = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+    whole = {**pod, "apiVersion": "v1", "kind": "Pod", "spec": asked}  # a list's items lack the two
+    return list(asking.deviations(whole, lab_pod, attempt.taints))
 
 
 def state(pod: Object) -> str:
-    """Say how far the scheduler got with a Pod."""
+    """Say how far the scheduler got with a Pod, in the cluster's own words."""
     condition = objects.scheduled(pod)
-    node = objects.node_of(pod)
-    status = f"PodScheduled={condition['status']}" if condition else "no PodScheduled condition"
-    where = f"spec.nodeName {node}" if node else "no node"
+    status = f"PodScheduled={condition['status']}" if condition else text("verify.no_condition")
+    node = f"spec.nodeName={objects.node_of(pod) or text('verify.nothing')}"
     message = report.one_line(condition.get("message") or "")
-    return shown(f"{where}, {status}" + (f": {message}" if message else ""))
+    return shown(f"{node}, {status}" + (f": {message}" if message else ""))
 
 
-def _in_words(part: str, value: Any) -> str:  # noqa: ANN401 - any part of a Pod's spec
-    if part != "containers":
-        return shown(value or "none")
-    words = [
-        f"{name} ({image}) limits {amounts(limits)} requests {amounts(requests)}"
-        for name, image, limits, requests in value
-    ]
-    return shown("; ".join(words) or "none")
-
-
-def _fits(attempt: Attempt, lab_pod: LabPod, name: str) -> Findings:
-    node = attempt.node(name)
+def _misplaced(attempt: Attempt, lab_pod: LabPod, pod: Object) -> str:
+    """Say what the Pod's node advertises instead of its resource; empty where it is right."""
+    node = attempt.node(objects.node_of(pod))
     advertised = objects.advertised(node) if node else {}
-    if lab_pod.resource not in advertised:
-        found = f"it advertises {amounts(advertised)}" if node else "no such node"
-        expected = f"a node that advertises {lab_pod.resource}"
-        yield Difference(f"Pod {lab_pod.name}, its node {name}", expected, found)
+    return "" if lab_pod.resource in advertised else amounts(advertised)
 
 
-def _evidence(attempt: Attempt, pod: Object) -> Evidence:
+def _evidence(attempt: Attempt, requirement: str, pod: Object) -> Findings:
+    """Yield the scheduler's own event, or else what is left; a Pod pinned by hand proves nothing."""
     name, node = pod["metadata"]["name"], objects.node_of(pod)
+    event, says = _event(attempt, pod)
+    if event:
+        yield Evidence(name, node, "event", says)
+    elif _is_pinned(pod):
+        what = text("verify.pinned", node=node)
+        yield Finding(requirement, f"Pod {name}", what, Severity.WARNING, found=says)
+    else:
+        yield Evidence(name, node, "condition", says)
+
+
+def _event(attempt: Attempt, pod: Object) -> tuple[bool, str]:
     try:
         events = attempt.scheduled_events
     except ClusterError as error:
         if error.status != 403:
             raise
-        says = f"PodScheduled=True alone; events may not be read: {shown(error.message)}"
-        return Evidence(name, node, "condition", says)
+        return False, text("verify.events_forbidden", words=shown(error.message))
     for event in events:
         if (event.get("involvedObject") or {}).get("uid") == pod["metadata"]["uid"]:
-            return Evidence(name, node, "event", _words(event))
-    says = "PodScheduled=True alone; no Scheduled event is left (events expire after an hour)"
-    return Evidence(name, node, "condition", says)
+            return True, _words(event)
+    return False, text("verify.events_gone")
+
+
+def _is_pinned(pod: Object) -> bool:
+    """Tell whether somebody wrote spec.nodeName: a binding, as the scheduler makes it, owns no field."""
+    managers = pod["metadata"].get("managedFields") or ()
+    fields = [(one.get("fieldsV1") or {}).get("f:spec") or {} for one in managers]
+    return any("f:nodeName" in one for one in fields)
 
 
 def _words(event: Object) -> str:
     source = (event.get("source") or {}).get("component")
-    reporter = event.get("reportingComponent") or source or "an unnamed component"
+    reporter = event.get("reportingComponent") or source or "?"
     message = report.one_line(event.get("message") or "")
-    return shown(f"Scheduled event of {reporter}: {message}")
+    return shown(text("verify.event", reporter=reporter, message=message))
