@@ -7,7 +7,7 @@ import pytest
 from gpuwl.findings import Severity
 from gpuwl.lab import manifests
 from gpuwl.lab.names import IMAGE, JOB_CONTAINER, JOB_CROSS, PODS, LabPod
-from gpuwl.verification import asking, manifest
+from gpuwl.verification import manifest
 
 BLOCK = f"""\
 apiVersion: v1
@@ -187,12 +187,3 @@ def test_what_is_no_pod_is_said_in_short(text: str) -> None:
     found = list(manifest.compare(text.encode(), "x.manifest", JOB_CONTAINER))
     assert found
     assert all(len(str(one.found)) < 2000 and str(one.found).isprintable() for one in found)
-
-
-@pytest.mark.parametrize(
-    ("value", "number"),
-    [(1, 1), ("1.00", 1), ("1000m", 1), ("1e0", 1), ("1k", 1000), (1.0, 1), ("1x", None), ("", None),
-     (None, None), (True, None), ("NaN", None), ("Infinity", None)],
-)  # fmt: skip
-def test_quantities_are_compared_as_numbers(value: object, number: int | None) -> None:
-    assert asking.quantity(value) == number

@@ -4,13 +4,12 @@ One way for manifests and for Pods of the cluster. A field that changes neither 
 where the Pod may go is a person's own business.
 """
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from gpuwl.findings import shown
+from gpuwl.k8s import quantity
 from gpuwl.k8s.objects import Object
 from gpuwl.lab import manifests
 from gpuwl.lab.names import LabPod
@@ -30,9 +29,6 @@ HARMLESS = {"schedulerName": "default-scheduler", "priority": 0}
 """What the API server sets where a Pod says nothing."""
 MACHINE = frozenset({"cpu", "memory", "ephemeral-storage"})
 """Resources that each node has: asking for them asks for no other node."""
-MULTIPLES = {"k": 3, "M": 6, "G": 9, "m": -3, "u": -6, "n": -9}
-"""Powers of ten behind a quantity
-(https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/)."""
 SET_BY_SERVER = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 """Tolerations that the admission plugin DefaultTolerationSeconds adds to every Pod."""
 
@@ -153,22 +149,10 @@ def _amounts(path: str, expected: Object, found: object, *, needed: bool) -> Ite
     for name in sorted({*(expected if needed else ()), *there} - MACHINE, key=str):
         if name not in expected:
             yield Deviation(f"{path}.{shown(name)}", None, brief(there[name]))
-        elif quantity(there.get(name)) != quantity(expected[name]):
+        elif quantity.amount(there.get(name)) != quantity.amount(expected[name]):
             value = there.get(name)
             words = None if value is None else brief(value)
             yield Deviation(f"{path}.{name}", str(expected[name]), words)
-
-
-def quantity(value: object) -> Decimal | None:
-    """Return a Kubernetes quantity (`1`, `"1"`, `1000m`) as a number, None where it is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    words = str(value)
-    power = MULTIPLES.get(words[-1:], 0)
-    with contextlib.suppress(InvalidOperation):
-        number = Decimal(words[:-1] if power else words)
-        return number.scaleb(power) if number.is_finite() else None
-    return None
 
 
 def asks_twice(manifest: Object, lab_pod: LabPod) -> bool:
