@@ -120,11 +120,13 @@ def _from_cluster(
 ) -> "tuple[Inventory, Caption]":
     from gpuwl.inventory import sources
     from gpuwl.inventory.page import Caption
+    from gpuwl.texts import text
 
     found = sources.from_cluster(connection.cluster, wanted.selects)
     app.reporter.more(f"{connection.cluster.requests} requests")
-    kind = "local control plane" if connection.own else "cluster"
-    source = f"{kind} {connection.record.name}, Kubernetes {connection.record.kubernetes}"
+    kind = "source_local" if connection.own else "source_cluster"
+    record = connection.record
+    source = text(f"inventory.{kind}", name=record.name, kubernetes=record.kubernetes)
     return found, Caption(source, _now(), app.settings.typed)
 
 

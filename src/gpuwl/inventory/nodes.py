@@ -39,23 +39,8 @@ _USES = {
     checker.KIND_PROFILE: Use.VGPU,
     checker.KIND_MODEL: Use.PASSTHROUGH,
 }
-_NO_CARDS = frozenset(
-    f"{PREFIX}{name}"
-    for name in [
-        "hostdev",
-        "mlnxnics",
-        "nvswitch",
-        "gpumem",
-        "gpumem-percentage",
-        "gpucores",
-        "sharedgpu",
-        "vgpu",
-        "vgpu-cores",
-        "vgpu-memory",
-        "vgpu-number",
-    ]
-)
-"""Names of the network operator, the fabric and other schedulers, which name no card."""
+_PARTS_OF_CARDS = ("audio", "nvswitch")
+"""PCI functions beside a card, and the fabric: pci.ids names them too."""
 
 
 def counts(name: object) -> bool:
@@ -65,7 +50,7 @@ def counts(name: object) -> bool:
 
 def use_of(name: str) -> Use:
     """Return what a resource is for, by its name alone."""
-    if name in _NO_CARDS or "audio" in name.lower():
+    if not checker.is_known(name) or any(one in name.lower() for one in _PARTS_OF_CARDS):
         return Use.UNKNOWN
     return _USES[checker.kind_of(name)]
 

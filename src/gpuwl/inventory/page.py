@@ -1,5 +1,6 @@
 """The picture as files: one HTML page that needs nothing else, or one SVG."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,9 @@ from gpuwl.texts import language, text
 
 MOST_FINDINGS = 30
 """Findings that the page lists; the rest is counted, with the command that lists all."""
+
+PRINTED_ROWS, PRINTED_FINDINGS = 14, 3
+"""What of the table and of the findings is printed: the page fits on one A4."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ def html(found: Inventory, caption: Caption, use: Use | None = None) -> str:
     findings = document.findings(found)
     rows = sums.by_resource(found, use)
     drawing = draw(found, use)
+    marks, told = mark_words(found), notes(found)
     return _rendered(
         "page.html",
         drawing=drawing,
@@ -50,11 +55,13 @@ def html(found: Inventory, caption: Caption, use: Use | None = None) -> str:
         verdicts=[
             (sentences(one), place_command(one, caption.options), one.message) for one in verdicts
         ],
-        marks=mark_words(found),
+        marks=marks,
         findings=findings[:MOST_FINDINGS],
         hidden=max(0, len(findings) - MOST_FINDINGS),
-        notes=notes(found),
-        print_height=_print_height(drawing, len(rows), len(findings), len(verdicts)),
+        notes=told,
+        print_height=_print_height(drawing, len(rows), len(findings), [*marks, *told]),
+        print_rows=PRINTED_ROWS,
+        print_findings=PRINTED_FINDINGS,
         **_words(),
     )
 
@@ -66,10 +73,16 @@ def _cells(row: sums.ResourceRow) -> dict[str, str]:
     return {**cells, "css": palette.key(row.use)}
 
 
-def _print_height(drawing: Drawing, rows: int, findings: int, verdicts: int) -> int:
-    """Return how high the picture may be, in millimetres, so that all of it prints on one A4."""
-    lines = 26 + 6 * rows + 5 * min(findings, 4) + 14 * min(verdicts, 2) + 22
-    return max(60, min(round(drawing.height / drawing.width * 190) + 1, 277 - lines))
+def _print_height(drawing: Drawing, rows: int, findings: int, told: Sequence[object]) -> int:
+    """Return how high the picture may be, in millimetres, so that all of it prints on one A4.
+
+    Every line that prints beside the picture has a known height; `told` are the other paragraphs:
+    marks, verdicts, notes.
+    """
+    lists = 13 + 4.8 * min(rows, PRINTED_ROWS) + 8 + 4 * min(findings, PRINTED_FINDINGS)
+    others = 22 + 18 + 4 * len(told)
+    whole = round(drawing.height / drawing.width * 192) + 1
+    return max(60, min(whole, round(275 - lists - others)))
 
 
 def _words() -> dict[str, Any]:

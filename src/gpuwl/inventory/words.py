@@ -7,7 +7,7 @@ from gpuwl.inventory import document, stranded, sums
 from gpuwl.inventory.model import Inventory, Use
 from gpuwl.texts import text
 
-NAMED = 3
+NAMED = 2
 """Nodes that a sentence names."""
 
 
