@@ -71,7 +71,7 @@ def inventory(  # noqa: PLR0913 - one parameter per option of the command
     if watch:
         return _watch(app, wanted, interval or INTERVAL)
     if nodes:
-        found, caption = _from_files(app, wanted, nodes, pods, slices)
+        found, caption = _from_files(wanted, nodes, pods, slices)
     else:
         with _connected(app) as connection:
             found, caption = _from_cluster(app, wanted, connection)
@@ -98,13 +98,12 @@ def _refuse_contradictions(
 
 
 def _from_files(
-    app: App, wanted: "View", nodes: Path, pods: Path | None, slices: tuple[Path, ...]
+    wanted: "View", nodes: Path, pods: Path | None, slices: tuple[Path, ...]
 ) -> "tuple[Inventory, Caption]":
     from gpuwl.inventory import sources
     from gpuwl.inventory.page import Caption
 
-    files = sources.Files(_opened(nodes), _opened(pods) if pods else None)
-    del app, slices
+    files = sources.Files(_opened(nodes), _opened(pods) if pods else None, slices)
     given = [("--nodes", nodes), ("--pods", pods)]
     words = [word for option, path in given if path for word in (option, str(path))]
     names = ", ".join(path.name for _, path in given if path)

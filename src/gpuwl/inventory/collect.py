@@ -5,6 +5,7 @@ from collections.abc import Callable
 from gpuwl.errors import InputError
 from gpuwl.inventory import nodes, pods
 from gpuwl.inventory.model import Inventory, Mark, Node, Queue, Share, Supply
+from gpuwl.inventory.slices import Claims
 from gpuwl.k8s.objects import Object
 
 Selects = Callable[[dict[str, str]], bool]
@@ -41,9 +42,12 @@ def add_node(found: Inventory, item: Object, selects: Selects = every_node) -> N
         _know(found, name)
 
 
-def add_pod(found: Inventory, item: Object) -> None:
-    """Add a Pod, after all Nodes."""
+def add_pod(found: Inventory, item: Object, claims: Claims) -> None:
+    """Add a Pod, after all Nodes and all that DRA has."""
     found.pods = (found.pods or 0) + 1
+    waiting = pods.waits_with_claims(item)
+    if waiting and not claims.wait(found, item, waiting):
+        found.unclaimed += 1
     ask = pods.read(item)
     if ask is None:
         return

@@ -123,7 +123,7 @@ class Inventory:
 
     `queues` has the waiting Pods by resource and workload, `strays` the slots that Pods hold on
     nodes that are not in view, by resource. `uses` knows the use of each resource that was seen.
-    `notes` are facts to tell once, as keys of the catalogue with their values.
+    `unclaimed` Pods wait with claims that are not in view. `refused` is why ResourceSlices are not.
     """
 
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -132,7 +132,8 @@ class Inventory:
     uses: dict[str, Use] = field(default_factory=dict)
     pods: Amount = None
     has_slices: bool = False
-    notes: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    unclaimed: int = 0
+    refused: str | None = None
 
     @property
     def knows_pods(self) -> bool:

@@ -34,8 +34,11 @@ def read(pod: Object) -> Ask | None:
     spec = part(pod, "spec")
     if not _mentions_gpu(spec) or part(pod, "status").get("phase") in _OVER:
         return None
+    claimed = _through_claims(part(pod, "status"))
     slots = {
-        shown(name): int(n) for name, n in pods.requests(spec).items() if counts(name) and n > 0
+        shown(name): int(n)
+        for name, n in pods.requests(spec).items()
+        if counts(name) and n > 0 and name not in claimed
     }
     node = spec.get("nodeName")
     if not slots or (not node and part(pod, "metadata").get("deletionTimestamp")):
@@ -43,6 +46,20 @@ def read(pod: Object) -> Ask | None:
     if node:
         return Ask(slots, shown(node), workload_of(part(pod, "metadata")))
     return _waiting(pod, spec, slots)
+
+
+def waits_with_claims(pod: Object) -> Workload | None:
+    """Return the workload of a Pod that has ResourceClaims and no node, None for any other."""
+    spec, metadata = part(pod, "spec"), part(pod, "metadata")
+    if not spec.get("resourceClaims") or spec.get("nodeName") or metadata.get("deletionTimestamp"):
+        return None
+    return None if part(pod, "status").get("phase") in _OVER else workload_of(metadata)
+
+
+def _through_claims(status: Object) -> set[str]:
+    """Return the names that DRA provides to a Pod: the claim on it counts, not the name (KEP-5004)."""
+    made = part(status, "extendedResourceClaimStatus").get("requestMappings")
+    return {str(part({"": one}, "").get("resourceName")) for one in _list(made)}
 
 
 def _waiting(pod: Object, spec: Object, slots: dict[str, int]) -> Ask:

@@ -141,19 +141,19 @@ def _resource_row(
 ) -> ResourceRow:
     left = [(node.is_open, supply.left) for node, supply in supplies]
     free = [amount for is_open, amount in left if is_open]
-    known = None not in free
+    known = all(amount is not None for _, amount in left)
     seen = found.knows_pods
     return ResourceRow(
         use=found.uses[name],
         resource=name,
         nodes=sum(supply.advertised != 0 for _, supply in supplies),
         advertised=total(supply.advertised for _, supply in supplies),
-        requested=total(supply.requested for _, supply in supplies) if seen else None,
-        used=total(supply.used for _, supply in supplies) if seen else None,
-        over=total(supply.over for _, supply in supplies) if seen else None,
-        free=total(free) if seen else None,
-        closed=total(amount for is_open, amount in left if not is_open) if seen else None,
-        largest=max((amount or 0 for amount in free), default=0) if seen and known else None,
+        requested=total(supply.requested for _, supply in supplies),
+        used=total(supply.used for _, supply in supplies),
+        over=total(supply.over for _, supply in supplies),
+        free=total(free) if known else None,
+        closed=total(amount for is_open, amount in left if not is_open) if known else None,
+        largest=max((amount or 0 for amount in free), default=0) if known else None,
         waiting=queue.pods if seen else None,
         asked=queue.slots if seen else None,
         gated=queue.gated if seen else None,

@@ -89,10 +89,14 @@ def mark_words(found: Inventory) -> list[tuple[str, list[str]]]:
 
 def notes(found: Inventory) -> list[str]:
     """Return what is to be told once."""
-    told = [text(f"inventory.{key}", **values) for key, values in found.notes]
+    told = []
     if not found.knows_pods:
         told.append(text("inventory.note_no_pods"))
     strays = sum(share.pods for share in found.strays.values())
     if strays:
         told.append(text("inventory.note_strays", pods=strays))
+    if found.unclaimed:
+        told.append(text("inventory.note_claims_unknown", pods=found.unclaimed))
+    if found.refused:
+        told.append(text("inventory.note_no_slices", reason=found.refused))
     return told
