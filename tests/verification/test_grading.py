@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import sys
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,12 @@ def in_a_shell(text: str, folder: Path) -> set[str]:
 
 def test_a_right_checker_in_bash_and_jq_is_accepted(tmp_path: Path) -> None:
     assert in_a_shell(checkers.JQ, tmp_path) == set()
+
+
+@pytest.mark.parametrize("example", ["checker.jq.txt", "checker.py.txt"])
+def test_what_explain_teaches_is_right(example: str, tmp_path: Path) -> None:
+    text = resources.files("gpuwl.lab").joinpath("examples", example).read_text(encoding="utf-8")
+    assert in_a_shell(text, tmp_path) == set()
 
 
 @pytest.mark.parametrize("name", checkers.WRONG_SHELL)

@@ -17,7 +17,7 @@ import yaml
 from tests.conftest import Run, program, undo_lab
 
 from gpuwl.controlplane import plane
-from gpuwl.findings import Finding
+from gpuwl.findings import Finding, Severity
 from gpuwl.k8s.client import Cluster, ReadOnlyCluster
 from gpuwl.lab import manifests, paths
 from gpuwl.lab.artifacts import Artifacts
@@ -327,6 +327,32 @@ def test_an_expired_event_leaves_the_condition_as_evidence(lab: Lab) -> None:
     assert [one.kind for one in evidence] == ["condition"] * 3
     assert lab.differing() == []
     lab.gpuwl("run", "--from", "4", "--to", "6")
+
+
+def test_a_pod_pinned_by_hand_with_no_event_left_cannot_be_told(lab: Lab) -> None:
+    lab.replace_pod(_pod(nodeName="lab-node-0"))
+    condition = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
+    lab.cluster.merge_patch(f"{paths.pod('job-container')}/status", {"status": condition})
+    step = lab.verify()[3]
+    assert (str(step.result), step.evidence) == ("unknown", ())
+    (found,) = step.findings
+    assert (found.id, found.severity) == ("container.placement", Severity.WARNING)
+    lab.gpuwl("step", "4")
+
+
+@pytest.mark.parametrize("spoil", [None, "labels alone"])
+def test_a_bare_cluster_or_half_a_lab_never_holds_in_step_8(
+    finished: Lab, tmp_path: Path, spoil: str | None
+) -> None:
+    undo_lab(finished.cluster)
+    steps = ("1", "8") if spoil else ("8",)
+    for step in steps:
+        finished.gpuwl("step", step, "--root", str(tmp_path))
+    document = json.loads(
+        finished.gpuwl("verify", "--root", str(tmp_path), "--output", "json").stdout
+    )
+    assert document["steps"][7]["verdict"] == "differs"
+    assert "consistency.lab" in {one["id"] for one in document["steps"][7]["findings"]}
 
 
 def test_differences_are_told_with_exit_1_in_every_format(lab: Lab) -> None:
