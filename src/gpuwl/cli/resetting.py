@@ -13,18 +13,21 @@ from gpuwl.cli.helping import command
 
 if TYPE_CHECKING:
     from gpuwl.lab.artifacts import Artifacts
+    from gpuwl.lab.journal import Journal
     from gpuwl.lab.takeback import Note
+    from gpuwl.target.connection import Connection
     from gpuwl.target.target import Choice
 
 
 @command()
 @click.option("--files", is_flag=True)
+@click.option("--dry-run", "dry_run", is_flag=True)
 @options.root
 @options.cluster
 @options.timeout
 @options.text_or_json
 @click.pass_obj
-def reset(app: App, files: bool) -> int:
+def reset(app: App, files: bool, dry_run: bool) -> int:
     """Take back what gpuwl changed on the cluster: Pods, namespace, resources, labels.
 
     Goes by the journal that each change was written to before it was made. What somebody else
@@ -34,14 +37,14 @@ def reset(app: App, files: bool) -> int:
     from gpuwl.target import target
 
     app.command = "reset"
-    app.payload |= {"undone": [], "left": []}
+    app.payload |= {"dryRun": dry_run, "undone": [], "left": []}
     artifacts = Artifacts(app.settings.root)
-    with _claimed(artifacts) if files else contextlib.nullcontext():
+    with _claimed(artifacts) if files and not dry_run else contextlib.nullcontext():
         choice = _running(app, target.choose(app.settings))
         if choice:
-            _reset_cluster(app, choice)
+            _reset_cluster(app, choice, pretend=dry_run)
         if files:
-            _remove_files(app, artifacts)
+            _remove_files(app, artifacts, pretend=dry_run)
     if not app.payload["undone"] and not app.payload["left"]:
         app.reporter.result("nothing to take back")
     return 0
@@ -55,20 +58,28 @@ def _claimed(artifacts: "Artifacts") -> Iterator[None]:
 
 
 def _running(app: App, choice: "Choice") -> "Choice | None":
-    """Return the choice with its kubeconfig; None for our own control plane while it is down."""
+    """Return the choice with its kubeconfig; None for our own control plane while it is down.
+
+    Raises SetupError where it is there and does not work: what is on it cannot be told.
+    """
     if not choice.local:
         return choice
     from gpuwl.cli import localplane
     from gpuwl.controlplane import plane as planes
+    from gpuwl.errors import SetupError
 
     name = localplane.name_of(app)
     if planes.is_up(name):
         return replace(choice, kubeconfig=str(planes.kubeconfig_path(name)))
-    app.reporter.note(f"local control plane {name} is not up, so nothing of the lab is on it")
+    words = f"local control plane {name} is not up"
+    silent = localplane.blamed(SetupError(f"{words}, so nothing can be taken back on it"), name)
+    if localplane.partly_alive(name):
+        raise silent
+    app.reporter.note(f"{words}, so nothing of the lab is on it")
     return None
 
 
-def _reset_cluster(app: App, choice: "Choice") -> None:
+def _reset_cluster(app: App, choice: "Choice", *, pretend: bool) -> None:
     from gpuwl.cli.show import progress
     from gpuwl.lab import journal
     from gpuwl.lab.takeback import TakeBack
@@ -79,20 +90,43 @@ def _reset_cluster(app: App, choice: "Choice") -> None:
         app.payload["target"] = progress.target_data(connected.record)
         progress.print_target(app.reporter, connected.record)
         with journal.opened(connected.cluster, connected.local_name) as entries:
-            taking = TakeBack(connected.cluster, entries, timeout=timeout, own=connected.own)
+            if not entries.holds_anything:
+                _tell_of_traces(app, connected, entries)
+                return
+            taking = TakeBack(
+                connected.cluster, entries, timeout=timeout, own=connected.own, pretend=pretend
+            )
             try:
                 taking.everything()
             finally:
                 _tell(app, taking.undone, taking.left)
 
 
-def _remove_files(app: App, artifacts: "Artifacts") -> None:
-    from gpuwl.lab import cleanup
+def _tell_of_traces(app: App, connected: "Connection", entries: "Journal") -> None:
+    """Say what looks like the lab, although no journal is here that tells who made it."""
+    from gpuwl.lab import survey
+    from gpuwl.lab.names import lab_nodes
+    from gpuwl.lab.takeback import Note
+
+    nodes = lab_nodes(app.settings.lab_nodes)
+    traces = survey.traces(survey.survey(connected.cluster, nodes), nodes)
+    if traces:
+        app.reporter.note(
+            f"no journal of gpuwl is here for this cluster ({entries.path}): these were made with "
+            "another state folder, on another machine, or by hand"
+        )
+    _tell(app, [], [Note(thing, what) for thing, what in traces])
+
+
+def _remove_files(app: App, artifacts: "Artifacts", *, pretend: bool) -> None:
+    from gpuwl.lab import runfile
     from gpuwl.lab.takeback import Note
     from gpuwl.steps import STEPS
 
-    cleaned = cleanup.remove_files(artifacts, {name for step in STEPS for name in step.artifacts})
-    undone = [Note(str(artifacts.path(name)), "removed") for name in cleaned.removed]
+    promised = {name for step in STEPS for name in step.artifacts}
+    cleaned = runfile.remove_files(artifacts, promised, pretend=pretend)
+    word = "would be removed" if pretend else "removed"
+    undone = [Note(str(artifacts.path(name)), word) for name in cleaned.removed]
     left = [Note(str(artifacts.path(name)), why) for name, why in cleaned.left.items()]
     _tell(app, undone, left)
 

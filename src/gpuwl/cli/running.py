@@ -10,6 +10,7 @@ from gpuwl.cli.app import App
 if TYPE_CHECKING:
     from gpuwl.lab.artifacts import Artifacts
     from gpuwl.lab.journal import Journal
+    from gpuwl.lab.survey import Survey
     from gpuwl.target.connection import Connection
     from gpuwl.target.target import Choice
 
@@ -38,8 +39,8 @@ def run_steps(app: App, span: Span, *, rm: bool) -> None:
         _connected(app, usable) as connection,
         _journal(connection) as journal,
     ):
-        _consider(app, connection, journal, span)
-        _run_on(app, connection, journal, artifacts, span)
+        seen = _consider(app, connection, journal, span)
+        _run_on(app, connection, journal, artifacts, span, seen)
         _tell(app, connection, artifacts, span, rm=rm)
 
 
@@ -92,32 +93,38 @@ def _journal(connected: "Connection") -> "Iterator[Journal]":
         yield entries
 
 
-def _consider(app: App, connected: "Connection", journal: "Journal", span: Span) -> None:
-    """Look at the nodes before anything is changed.
+def _consider(app: App, connected: "Connection", journal: "Journal", span: Span) -> "Survey":
+    """Look at the cluster before anything is changed, and return what was seen.
 
     Raises SetupError where a node of the lab is missing, or where the cluster is in real use and
     nobody said --yes.
     """
-    from gpuwl.lab import safety
+    from gpuwl.lab import safety, survey
     from gpuwl.lab.names import lab_nodes
     from gpuwl.lab.runner import choose
     from gpuwl.steps import STEPS
 
     nodes, steps = lab_nodes(app.settings.lab_nodes), choose(STEPS, *span)
-    survey = safety.survey(connected.cluster, nodes)
-    if len(survey.ours) < len(nodes):
+    seen = survey.survey(connected.cluster, nodes)
+    if len(seen.nodes) < len(nodes):
         safety.check_nodes(connected, nodes)
     changing = any(step.changes_nodes for step in steps)
     plan = safety.Plan(nodes, changing, any(step.makes_pods for step in steps))
-    concerns = safety.concerns(connected.cluster, journal, survey, plan)
+    concerns = safety.concerns(connected.cluster, journal, seen, plan)
     if concerns and not app.settings.yes:
         raise safety.stop(concerns)
     for line in concerns:
         app.reporter.warn(line)
+    return seen
 
 
-def _run_on(
-    app: App, connected: "Connection", journal: "Journal", artifacts: "Artifacts", span: Span
+def _run_on(  # noqa: PLR0913, PLR0917 - what a run consists of
+    app: App,
+    connected: "Connection",
+    journal: "Journal",
+    artifacts: "Artifacts",
+    span: Span,
+    seen: "Survey",
 ) -> None:
     from gpuwl.cli.show import progress
     from gpuwl.lab.changes import Changes
@@ -128,7 +135,7 @@ def _run_on(
     from gpuwl.steps import STEPS
 
     timeout = app.settings.timeout
-    changes = Changes(connected.cluster, journal, timeout=timeout, own=connected.own)
+    changes = Changes(connected.cluster, journal, timeout=timeout, own=connected.own, seen=seen)
     nodes = lab_nodes(app.settings.lab_nodes)
     ctx = Context(connected.cluster, changes, artifacts, nodes, timeout, app.reporter.warn)
     watching = progress.Watching(app.reporter, artifacts)

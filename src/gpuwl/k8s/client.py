@@ -45,6 +45,7 @@ class Call:
     path: str
     body: Object | None = None
     content_type: str = "application/json"
+    accept: str = "application/json"
     repeatable: bool = True
 
     def __str__(self) -> str:
@@ -137,13 +138,13 @@ class ReadOnlyCluster:
         """Close the connections that were kept alive."""
         self._client.close()
 
-    def raw(self, path: str) -> bytes:
-        """Return the body of a GET as the server sent it."""
-        return self._call(Call("get", "GET", path))
+    def raw(self, path: str, *, accept: str = "application/json") -> bytes:
+        """Return the body of a GET as the server sent it, in a form that `accept` names."""
+        return self._call(Call("get", "GET", path, accept=accept))
 
-    def get(self, path: str) -> Object:
+    def get(self, path: str, *, accept: str = "application/json") -> Object:
         """Return the object or list at a path."""
-        return _decoded(self.raw(path), path)
+        return _decoded(self.raw(path, accept=accept), path)
 
     def find(self, path: str) -> Object | None:
         """Return the object at a path, None where there is none."""
@@ -170,7 +171,7 @@ class ReadOnlyCluster:
     def _send(self, call: Call, deadline: float) -> bytes:
         with self._lock:
             self._requests += 1
-        headers = {"Accept": "application/json", "Content-Type": call.content_type}
+        headers = {"Accept": call.accept, "Content-Type": call.content_type}
         method, url, sent, body, _ = self._client.param_serialize(
             call.method, call.path, header_params=headers, body=call.body
         )
@@ -220,7 +221,7 @@ class Cluster(ReadOnlyCluster):
 
     def merge_patch(self, path: str, body: Object) -> Object:
         """Change an object with a JSON merge patch (RFC 7386), which may be repeated safely."""
-        call = Call("patch", "PATCH", path, body, "application/merge-patch+json")
+        call = Call("patch", "PATCH", path, body, content_type="application/merge-patch+json")
         return _decoded(self._call(call), path)
 
     def replace(self, path: str, body: Object) -> Object:

@@ -50,6 +50,12 @@ def is_terminating(item: Object) -> bool:
     return bool(item["metadata"].get("deletionTimestamp"))
 
 
+def is_managed_by(item: Object, manager: str) -> bool:
+    """Tell whether a field manager of that name made or changed an object."""
+    managers = item["metadata"].get("managedFields") or ()
+    return any(entry.get("manager") == manager for entry in managers)
+
+
 def is_over(pod: Object) -> bool:
     """Tell whether a Pod is being deleted or has run its course: it holds its place no longer."""
     return is_terminating(pod) or phase_of(pod) in {"Succeeded", "Failed"}

@@ -9,7 +9,10 @@ The document, version 1, for one cluster:
      "removed": [{"object": "Pod/job-container", "uid": …}]}
 
 A `uid` of null means that the object was about to be made: the answer may have got lost. `was` is the
-value before the first change, however many runs followed; `ours` are the values that gpuwl set.
+value before the first change, however many runs followed; `ours` are the values that gpuwl set, none
+where it left the value alone. Of a node that it changed the label and all GPU resources are listed. A
+node that somebody else changed since begins anew, as a whole: the state that he made is what a reset
+gives back, and never a mixture of two.
 `removed` are objects of others that had to go, which cannot be brought back.
 """
 
@@ -28,7 +31,7 @@ from gpuwl.errors import ClusterError, SetupError
 from gpuwl.k8s import objects
 from gpuwl.k8s.objects import Object
 from gpuwl.lab import paths
-from gpuwl.lab.names import NAMESPACE
+from gpuwl.lab.names import LABEL_KEY, NAMESPACE
 from gpuwl.system import folders, locking, oserrors
 from gpuwl.system.files import open_regular, replace_file
 from gpuwl.target import address
@@ -104,14 +107,41 @@ class Journal:
     _saved: str = ""
 
     def before(self, node: Object, changes: Iterable[Change]) -> None:
-        """Take down what a node's values were. A node made anew since starts without a past."""
+        """Take down what a node's values were.
+
+        A node starts without a past if it was made anew since, or if somebody else changed it.
+        """
         name, uid = node["metadata"]["name"], node["metadata"]["uid"]
-        self.values = [v for v in self.values if v.node != name or v.uid == uid]
+        changes = list(changes)
+        if self._has_other_values(node, changes):
+            self.values = [v for v in self.values if v.node != name]
+        if changes and not any(v.node == name for v in self.values):
+            self.values += _state(node)
         for change in changes:
             value = self._value(name, change) or self._begin(name, uid, change)
             if change.to not in value.ours:
                 value.ours.append(change.to)
         self.save()
+
+    def _has_other_values(self, node: Object, changes: list[Change]) -> bool:
+        """Tell whether a node known here shows a value that neither we set nor was there before.
+
+        A resource of zero is as good as none: a kubelet that starts again sets ours to zero.
+        """
+        known = [v for v in self.values if v.node == node["metadata"]["name"]]
+        parts = {v.field == "labels" for v in known}
+        return any(
+            v.uid != node["metadata"]["uid"]
+            or not any(
+                _alike(objects.values(node, v.field).get(v.name), x) for x in (v.was, *v.ours)
+            )
+            for v in known
+        ) or any(
+            not self._value(node["metadata"]["name"], change)
+            and (change.field == "labels") in parts
+            and not _alike(change.was, None)
+            for change in changes
+        )
 
     def will_make(self, key: str) -> None:
         """Take down that an object is about to be made, `Namespace/…` or `Pod/…`."""
@@ -134,7 +164,7 @@ class Journal:
         if key not in self.made:
             return False
         uid = self.made[key]
-        return found["metadata"]["uid"] == uid if uid else _made_by_us(found)
+        return found["metadata"]["uid"] == uid if uid else objects.is_managed_by(found, MANAGER)
 
     def set_by_us(self, node: Object, field_name: str, name: str) -> bool:
         """Tell whether a node shows a value only because we set it where there was none."""
@@ -145,9 +175,14 @@ class Journal:
             if (value.uid, value.field, value.name) == (node["metadata"]["uid"], field_name, name)
         )
 
+    @property
+    def holds_anything(self) -> bool:
+        """Tell whether there is anything to take back, or to say."""
+        return bool(self.made or self.values or self.removed)
+
     def save(self) -> None:
         """Write what is not written yet; a journal without entries is no file."""
-        if not (self.made or self.values or self.removed):
+        if not self.holds_anything:
             with _explained(self.path):
                 self.path.unlink(missing_ok=True)
             self._saved = ""
@@ -199,6 +234,23 @@ class Journal:
         value = Value(node, uid, change.field, change.name, change.was, [])
         self.values.append(value)
         return value
+
+
+def _state(node: Object) -> list[Value]:
+    """Return a node's workload label and all its GPU resources, as values that nobody changed yet."""
+    name, uid = node["metadata"]["name"], node["metadata"]["uid"]
+    labels = objects.values(node, "labels").items()
+    found = {"labels": {key: value for key, value in labels if key == LABEL_KEY}}
+    found |= {where: objects.gpu_resources(node, where) for where in objects.AMOUNTS}
+    return [
+        Value(name, uid, where, key, value, [])
+        for where, values in found.items()
+        for key, value in values.items()
+    ]
+
+
+def _alike(one: str | None, other: str | None) -> bool:
+    return one == other or {one, other} <= {None, "0"}
 
 
 @contextlib.contextmanager
@@ -273,11 +325,6 @@ def _load(journal: Journal) -> None:
             f"cannot read the journal of earlier changes, {journal.path}: {words}",
             hint="move it away; what it lists can then not be taken back by gpuwl reset",
         ) from None
-
-
-def _made_by_us(found: Object) -> bool:
-    managers = found["metadata"].get("managedFields") or ()
-    return any(entry.get("manager") == MANAGER for entry in managers)
 
 
 def _explained(path: Path) -> contextlib.AbstractContextManager[None]:

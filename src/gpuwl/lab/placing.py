@@ -10,7 +10,9 @@ from gpuwl.lab.context import Context
 from gpuwl.lab.names import NAMESPACE, LabPod
 from gpuwl.system import waiting
 
-POLL = 0.02
+SOON = 0.2
+"""Seconds in which the scheduler of an idle cluster has long decided: it takes about ten milliseconds."""
+POLL, LATER_POLL = 0.005, 0.05
 
 
 def place(ctx: Context, lab_pod: LabPod) -> Object:
@@ -18,8 +20,8 @@ def place(ctx: Context, lab_pod: LabPod) -> Object:
 
     Raises what `wait_for` raises.
     """
-    apply(ctx, lab_pod, keep=lambda pod: ctx.is_placed(pod, lab_pod))
-    return wait_for(ctx, lab_pod, "True")
+    pod = apply(ctx, lab_pod, keep=lambda found: ctx.is_placed(found, lab_pod))
+    return wait_for(ctx, lab_pod, pod, "True")
 
 
 def place_in_vain(ctx: Context, lab_pod: LabPod) -> Object:
@@ -28,25 +30,25 @@ def place_in_vain(ctx: Context, lab_pod: LabPod) -> Object:
     A Pod that is there already goes first: its message may tell of the cluster as it was. Raises
     what `wait_for` raises.
     """
-    apply(ctx, lab_pod, keep=lambda _: False)
-    return wait_for(ctx, lab_pod, "False")
+    pod = apply(ctx, lab_pod, keep=lambda _: False)
+    return wait_for(ctx, lab_pod, pod, "False")
 
 
-def apply(ctx: Context, lab_pod: LabPod, *, keep: Callable[[Object], bool]) -> None:
-    """Write the manifest and make the cluster hold what it says."""
+def apply(ctx: Context, lab_pod: LabPod, *, keep: Callable[[Object], bool]) -> Object:
+    """Write the manifest, make the cluster hold what it says, and return the Pod."""
     manifest = manifests.pod(lab_pod)
     ctx.artifacts.write(lab_pod.manifest, manifests.to_yaml(manifest))
-    ctx.changes.pod(lab_pod, keep=keep)
+    return ctx.changes.pod(lab_pod, keep=keep)
 
 
-def wait_for(ctx: Context, lab_pod: LabPod, status: str) -> Object:
+def wait_for(ctx: Context, lab_pod: LabPod, pod: Object, status: str) -> Object:
     """Return the Pod once the scheduler has decided: placed, or PodScheduled of that status.
 
-    Raises WaitTimeoutError with the scheduler's own message where that does not come in time,
-    SetupError where the Pod goes meanwhile, and JudgedNegativeError where it asks for something else
-    than it was made with.
+    `pod` is the Pod as it was last seen. Raises WaitTimeoutError with the scheduler's own message
+    where that does not come in time, SetupError where the Pod goes meanwhile, and JudgedNegativeError
+    where it asks for something else than it was made with.
     """
-    seen: list[Object] = []
+    seen = [pod]
 
     def decided() -> Object | None:
         pod = ctx.pod(lab_pod.name)
@@ -55,16 +57,24 @@ def wait_for(ctx: Context, lab_pod: LabPod, status: str) -> Object:
                 f"Pod {lab_pod.name} was deleted while it waited for the scheduler",
                 hint="find out who deletes Pods there, then run the step again",
             )
-        _check_asks(pod, lab_pod)
         seen[:] = [pod]
-        found = objects.scheduled(pod)
-        refused = found.get("status") == status == "False" and found.get("message")
-        return pod if objects.is_scheduled(pod) or refused else None
+        return pod if _is_decided(pod, lab_pod, status) else None
 
-    pod = waiting.until(decided, seconds=ctx.timeout, every=POLL)
-    if pod is None:
+    if _is_decided(pod, lab_pod, status):
+        return pod
+    soon = min(SOON, ctx.timeout)
+    found = waiting.until(decided, seconds=soon, every=POLL)
+    found = found or waiting.until(decided, seconds=ctx.timeout - soon, every=LATER_POLL)
+    if found is None:
         raise _undecided(ctx, lab_pod, seen[0])
-    return pod
+    return found
+
+
+def _is_decided(pod: Object, lab_pod: LabPod, status: str) -> bool:
+    _check_asks(pod, lab_pod)
+    found = objects.scheduled(pod)
+    refused = found.get("status") == status == "False" and found.get("message")
+    return objects.is_scheduled(pod) or bool(refused)
 
 
 def _check_asks(pod: Object, lab_pod: LabPod) -> None:

@@ -5,19 +5,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gpuwl.errors import ClusterError, GpuwlError, SetupError, WaitTimeoutError
-from gpuwl.k8s import objects
+from gpuwl.k8s import discovery, objects
 from gpuwl.k8s.client import Cluster
+from gpuwl.k8s.discovery import Held
 from gpuwl.k8s.objects import Object
 from gpuwl.lab import paths
-from gpuwl.lab.journal import THE_NAMESPACE, Change, Journal, Value, shown
-from gpuwl.lab.removal import Removal
+from gpuwl.lab.changes import CONFLICT, CONFLICT_TRIES, Changes, patch
+from gpuwl.lab.journal import THE_NAMESPACE, Change, Journal, Value, pod_key, shown
+from gpuwl.lab.names import NAMESPACE
 
-CONFLICT = 409
-CONFLICT_TRIES = 5
 OF_THIS_ENTRY = frozenset({400, 403, CONFLICT, 422})
 """Statuses by which the server refuses one change; any other may meet each of them."""
 PARTS = (objects.AMOUNTS, ("labels",))
 """Fields of a node that are changed together: the status has a subresource of its own."""
+OF_THE_SYSTEM = frozenset({"ConfigMap/kube-root-ca.crt", "ServiceAccount/default"})
+"""What kube-controller-manager puts into every namespace."""
+ACCOUNT_OF_A_TOKEN = "kubernetes.io/service-account.name"  # noqa: S105 - an annotation
+LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -33,13 +37,22 @@ class TakeBack:
 
     Every entry leaves the journal once it is dealt with, so a reset that fails half way goes on
     where it stopped. `undone` and `left` collect what was done and what was left as it is. `timeout`
-    and `own` are those of `Removal`.
+    and `own` are those of `Changes`. With `pretend` it changes nothing, and tells what it would do.
     """
 
-    def __init__(self, cluster: Cluster, journal: Journal, *, timeout: float, own: bool) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        journal: Journal,
+        *,
+        timeout: float,
+        own: bool,
+        pretend: bool = False,
+    ) -> None:
         self._cluster = cluster
         self._journal = journal
-        self._removal = Removal(cluster, journal, timeout=timeout, own=own)
+        self._changes = Changes(cluster, journal, timeout=timeout, own=own)
+        self._pretend = pretend
         self.undone: list[Note] = []
         self.left: list[Note] = []
         self._obstacles: list[GpuwlError] = []
@@ -82,74 +95,99 @@ class TakeBack:
             first.details += tuple(other.message for other in others)
             raise first
 
-    def _object(self, key: str, path: str, delete: Callable[[str, Object], None]) -> None:
+    def _object(self, key: str, path: str, delete: Callable[[str, Object], bool]) -> None:
+        """Deal with a Pod or namespace; `delete` says whether there is nothing left to do."""
         found = self._cluster.find(path)
+        dealt_with = True
         if found and self._journal.is_ours(key, found):
-            delete(key, found)
+            dealt_with = delete(key, found)
         elif found:
             self.left.append(Note(key, "is another one by now, which gpuwl did not make"))
-        del self._journal.made[key]
-        self._journal.save()
+        if dealt_with and not self._pretend:
+            del self._journal.made[key]
+            self._journal.save()
 
-    def _delete_pod(self, key: str, found: Object) -> None:
-        self._removal.pod(found)
-        self.undone.append(Note(key, "deleted"))
+    def _delete_pod(self, key: str, found: Object) -> bool:
+        if not self._pretend:
+            self._changes.remove_pod(found)
+        self._done(key, "deleted")
+        return True
 
-    def _delete_namespace(self, key: str, found: Object) -> None:
-        others = sorted(pod["metadata"]["name"] for pod in self._removal.pods())
+    def _delete_namespace(self, key: str, found: Object) -> bool:
+        """Delete the namespace, unless anything is in it that gpuwl did not make."""
+        others = self._of_others()
         if others:
-            words = f"holds Pods that gpuwl did not make: {', '.join(others)}"
-            self.left.append(Note(key, words))
-            return
-        self._removal.namespace(found)
-        self.undone.append(Note(key, "deleted"))
+            self.left.append(Note(key, others))
+            return False
+        if not self._pretend:
+            self._changes.remove_namespace(found)
+        self._done(key, "deleted")
+        return True
+
+    def _of_others(self) -> str:
+        """Say what in the namespace is not of our making, or that it cannot be told."""
+        try:
+            held = discovery.contents(self._cluster, NAMESPACE)
+        except ClusterError as error:
+            if error.status is None:
+                raise
+            return f"may hold what gpuwl did not make: {error.message}"
+        others = sorted(str(one) for one in held if not self._is_ours(one))
+        more = f" and {len(others) - LISTED} more" if len(others) > LISTED else ""
+        names = ", ".join(others[:LISTED]) + more
+        return f"holds what gpuwl did not make: {names}" if others else ""
+
+    def _is_ours(self, one: Held) -> bool:
+        """Tell whether an object is ours, or the system's, which goes with its namespace."""
+        if one.collection == paths.PODS:
+            return self._journal.is_ours(pod_key(one.metadata["name"]), {"metadata": one.metadata})
+        account = (one.metadata.get("annotations") or {}).get(ACCOUNT_OF_A_TOKEN)
+        token = one.kind == "Secret" and account == "default"
+        return one.kind == "Event" or str(one) in OF_THE_SYSTEM or token
+
+    def _done(self, thing: str, what: str) -> None:
+        self.undone.append(Note(thing, f"would be {what}" if self._pretend else what))
 
     def _node(self, name: str, part: tuple[str, ...]) -> None:
         values = [v for v in self._journal.values if v.node == name and v.field in part]
         for left in reversed(range(CONFLICT_TRIES)):
             try:
-                self._restore(name, values)
+                self._restore(name, [v for v in values if v.ours])
                 break
             except ClusterError as error:  # the node changed between reading and writing
                 if error.status != CONFLICT or not left:
                     raise
-        self._journal.values = [v for v in self._journal.values if v not in values]
-        self._journal.save()
+        if not self._pretend:
+            self._journal.values = [v for v in self._journal.values if v not in values]
+            self._journal.save()
 
     def _restore(self, name: str, values: list[Value]) -> None:
+        if not values:
+            return
         found = self._cluster.find(paths.node(name))
         if found is None or found["metadata"]["uid"] != values[0].uid:
             self.left.append(Note(f"Node/{name}", "the node that gpuwl changed is gone"))
             return
         changed = [v for v in values if _current(found, v) != v.was]
         ours = [v for v in changed if _current(found, v) in v.ours]
-        if ours:
-            path = paths.node(name) + ("/status" if ours[0].field in objects.AMOUNTS else "")
-            self._cluster.merge_patch(path, _patch(found, ours))
         moves = [Change(v.field, v.name, _current(found, v), v.was) for v in ours]
-        self.undone += [Note(f"Node/{name}", str(move)) for move in moves]
+        if moves and not self._pretend:
+            self._cluster.merge_patch(*patch(found, moves))
+        for move in moves:
+            self._done(f"Node/{name}", f"changed: {move}" if self._pretend else str(move))
         self.left += [Note(f"Node/{name}", _foreign(found, v)) for v in changed if v not in ours]
 
     def _say_what_is_lost(self) -> None:
         for entry in self._journal.removed:
             words = f"(uid {entry['uid']}) was not made by gpuwl, had to go and cannot come back"
             self.left.append(Note(entry["object"], words))
-        self._journal.removed = []
-        self._journal.save()
+        if not self._pretend:
+            self._journal.removed = []
+            self._journal.save()
 
 
 def _current(node: Object, value: Value) -> str | None:
     return objects.values(node, value.field).get(value.name)
-
-
-def _patch(node: Object, values: list[Value]) -> Object:
-    """Return the patch that restores values, refused where the node has changed since."""
-    metadata: Object = {"resourceVersion": node["metadata"]["resourceVersion"]}
-    patch: Object = {"metadata": metadata}
-    for value in values:
-        holder = metadata if value.field == "labels" else patch.setdefault("status", {})
-        holder.setdefault(value.field, {})[value.name] = value.was
-    return patch
 
 
 def _foreign(node: Object, value: Value) -> str:

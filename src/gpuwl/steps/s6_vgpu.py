@@ -2,6 +2,7 @@
 
 from gpuwl.errors import SetupError
 from gpuwl.k8s import objects
+from gpuwl.k8s.objects import Object
 from gpuwl.lab import byhand, placing, report, requirements
 from gpuwl.lab.context import Context
 from gpuwl.lab.names import JOB_CONTAINER, NAMESPACE, VMI_PASSTHROUGH, VMI_VGPU, LabPod
@@ -13,12 +14,12 @@ SO_FAR = (JOB_CONTAINER, VMI_PASSTHROUGH, VMI_VGPU)
 
 def run(ctx: Context) -> None:
     """Place the Pod and write where all three Pods are."""
-    placing.place(ctx, VMI_VGPU)
-    ctx.artifacts.write(OUTPUT, report.rows((pod.name, _node(ctx, pod)) for pod in SO_FAR))
+    placed = {VMI_VGPU: placing.place(ctx, VMI_VGPU)}
+    table = ((pod.name, _node(pod, placed.get(pod) or ctx.pod(pod.name))) for pod in SO_FAR)
+    ctx.artifacts.write(OUTPUT, report.rows(table))
 
 
-def _node(ctx: Context, lab_pod: LabPod) -> str:
-    pod = ctx.pod(lab_pod.name)
+def _node(lab_pod: LabPod, pod: Object | None) -> str:
     if pod is None or not objects.is_scheduled(pod):
         raise SetupError(
             f"Pod {lab_pod.name} lost its place while the step ran",
