@@ -254,7 +254,7 @@ def namespace_with_quota_terminating(client: Cluster) -> None:
 def test_a_whole_run_reaches_the_same_bytes(state: State, lab: Lab, cluster: Cluster) -> None:
     assert lab("run", "--to", "7").code == 0
     state.spoil(cluster)
-    lab.run_all()
+    lab.run_all("--yes")  # some of the Pods are not of our making
     assert lab.wrong_files() == {}
     assert lab.files() == expected.EVERY_FILE
     assert placements(cluster).items() >= PLACED.items()
@@ -299,7 +299,7 @@ def test_each_step_alone_reaches_its_bytes_or_refuses(
         (lab.root / name).unlink()
     state.spoil(cluster)
     # backwards, so that no step finds what another one has mended
-    outcomes = {number: lab("step", str(number)).code for number in range(7, 0, -1)}
+    outcomes = {number: lab("step", str(number), "--yes").code for number in range(7, 0, -1)}
     expected_outcomes = dict.fromkeys(outcomes, 0)
     expected_outcomes |= dict.fromkeys(state.judged - {8}, 1) | dict.fromkeys(state.refused, 3)
     assert outcomes == expected_outcomes

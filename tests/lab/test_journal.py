@@ -38,19 +38,67 @@ def test_it_is_written_before_the_change(journal: Journal) -> None:
 
 
 def test_the_first_value_wins_and_all_of_ours_are_known(journal: Journal) -> None:
-    journal.before(node(), [Change(LABEL, "k", "theirs", "a")])
+    journal.before(node(k="theirs"), [Change(LABEL, "k", "theirs", "a")])
     again = read_again(journal)
-    again.before(node(), [Change(LABEL, "k", "a", "b")])
-    again.before(node(), [Change(LABEL, "k", "b", "a")])
+    again.before(node(k="a"), [Change(LABEL, "k", "a", "b")])
+    again.before(node(k="b"), [Change(LABEL, "k", "b", "a")])
     (value,) = read_again(again).values
     assert (value.was, value.ours) == ("theirs", ["a", "b"])
 
 
 def test_a_node_made_anew_has_no_past(journal: Journal) -> None:
-    journal.before(node("1"), [Change(LABEL, "k", "theirs", "a")])
+    journal.before(node("1", k="theirs"), [Change(LABEL, "k", "theirs", "a")])
     journal.before(node("2"), [Change(LABEL, "k", None, "a")])
     (value,) = read_again(journal).values
     assert (value.uid, value.was) == ("2", None)
+
+
+def gpus(label: str | None, **amounts: str) -> dict[str, Any]:
+    """A node with a workload label and GPU resources of these amounts."""
+    labels = {LABEL_KEY: label} if label else {}
+    found = {f"nvidia.com/{name}": amount for name, amount in amounts.items()}
+    status = {"capacity": found, "allocatable": found}
+    return {**node(**labels), "status": status}
+
+
+def changes(found: dict[str, Any]) -> list[Change]:
+    return [*label_changes(found, lab_nodes()[0]), *resource_changes(found, lab_nodes()[0])]
+
+
+def before_of(journal: Journal) -> dict[str, str | None]:
+    """What a reset would give back, of label and capacity."""
+    values = [v for v in journal.values if v.field != "allocatable"]
+    return {v.name.removeprefix("nvidia.com/"): v.was for v in values}
+
+
+LABEL_NAME = LABEL_KEY.removeprefix("nvidia.com/")
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "before"),
+    [
+        (gpus("container", gpu="4"), {LABEL_NAME: None, "gpu": "8"}),
+        (gpus("container", gpu="8"), {LABEL_NAME: None, "gpu": "8"}),
+        (gpus(None, gpu="4"), {LABEL_NAME: None, "gpu": "8"}),
+        (gpus("before", old="3"), {LABEL_NAME: "before", "old": "3", "gpu": None}),
+        (gpus("before", gpu="4"), {LABEL_NAME: "before", "gpu": "4"}),
+        (gpus("container", gpu="4", old="3"), {LABEL_NAME: "container", "gpu": "4", "old": "3"}),
+        (gpus("container", gpu="6"), {LABEL_NAME: "container", "gpu": "6"}),
+    ],
+    ids=["nothing", "taken back", "half taken back", "all", "label", "one more", "amount"],
+)
+def test_what_somebody_set_between_two_runs_is_what_comes_back_as_a_whole(
+    by_hand: dict[str, Any], before: dict[str, str | None], journal: Journal
+) -> None:
+    for found in (gpus(None, gpu="8"), by_hand):
+        journal.before(found, changes(found))
+    assert before_of(read_again(journal)) == before
+
+
+def test_a_resource_that_a_kubelet_set_to_zero_is_nobodys_change(journal: Journal) -> None:
+    for found in (gpus(None), gpus("container", gpu="0")):
+        journal.before(found, changes(found))
+    assert before_of(journal) == {LABEL_NAME: None, "gpu": None}
 
 
 def test_what_did_not_change_is_not_written_again(journal: Journal) -> None:

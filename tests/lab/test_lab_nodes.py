@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.conftest import Run
 
-from gpuwl.k8s import objects
+from gpuwl.k8s import kubelets, objects
 from gpuwl.k8s.client import Cluster
-from gpuwl.lab import paths, safety
+from gpuwl.lab import paths, survey
 from gpuwl.lab.local_plane import lab_nodes
 from gpuwl.lab.names import NODE_NAMES
 from gpuwl.lab.names import lab_nodes as three_nodes
@@ -43,19 +43,19 @@ def renew_lease(cluster: Cluster, name: str, *, seconds_ago: float) -> None:
         "metadata": {"name": name},
         "spec": spec,
     }
-    found = cluster.find(f"{safety.LEASES}/{name}")
+    found = cluster.find(f"{kubelets.LEASES}/{name}")
     if found:
-        cluster.merge_patch(f"{safety.LEASES}/{name}", {"spec": spec})
+        cluster.merge_patch(f"{kubelets.LEASES}/{name}", {"spec": spec})
     else:
-        cluster.create(safety.LEASES, body)
+        cluster.create(kubelets.LEASES, body)
 
 
 @pytest.fixture(autouse=True)
 def no_leases(cluster: Cluster) -> Iterator[None]:
     """Leave no node with a live kubelet to the next test."""
     yield
-    for lease in cluster.get(safety.LEASES)["items"]:
-        path = f"{safety.LEASES}/{lease['metadata']['name']}"
+    for lease in cluster.get(kubelets.LEASES)["items"]:
+        path = f"{kubelets.LEASES}/{lease['metadata']['name']}"
         cluster.delete(path, uid=lease["metadata"]["uid"])
 
 
@@ -120,7 +120,8 @@ def test_a_live_kubelet_stops_it(cluster: Cluster, gpuwl: Run, command: tuple[st
     assert (
         "node a-node: would change labels nvidia.com/gpu.workload.config: none -> " in done.stderr
     )
-    assert "node b-node" not in done.stderr
+    assert "node b-node: would change labels " in done.stderr, "each node's changes are listed"
+    assert "node b-node: its kubelet" not in done.stderr
     assert "--yes" in done.stderr
     assert seen(cluster) == before
 
@@ -144,7 +145,14 @@ def test_nodes_with_gpus_are_shown_with_what_would_change(
     assert "node a-node: it advertises GPUs already: nvidia.com/gpu=8" in details
     assert "node a-node: would change capacity nvidia.com/gpu: 8 -> 4" in details
     assert "node b-node: would change allocatable nvidia.com/mig-1g.10gb: 7 -> none" in details
-    assert not [line for line in details if line.startswith("node c.node")]
+    assert [line for line in details if line.startswith("node c.node: ")] == [
+        "node c.node: would change labels nvidia.com/gpu.workload.config: none -> vm-vgpu",
+        "node c.node: would change capacity nvidia.com/NVIDIA_A10-12Q: none -> 4",
+        "node c.node: would change capacity nvidia.com/gpu: 0 -> none",
+        "node c.node: would change allocatable nvidia.com/NVIDIA_A10-12Q: none -> 4",
+        "node c.node: would change allocatable nvidia.com/gpu: 0 -> none",
+        "node c.node: Pods of the lab would go there",
+    ]
     assert seen(cluster) == before
     assert not root.exists()
 
@@ -152,6 +160,48 @@ def test_nodes_with_gpus_are_shown_with_what_would_change(
     assert done.returncode == 0, done.stderr
     assert "warning: node a-node: would change capacity nvidia.com/gpu: 8 -> 4" in done.stderr
     assert (root / "out/consistency.txt").read_text() == "OK=3\n"
+
+
+@pytest.mark.usefixtures("others")
+def test_a_use_that_somebody_gave_a_node_is_not_taken_without_a_word(
+    cluster: Cluster, gpuwl: Run
+) -> None:
+    label = {"metadata": {"labels": {"nvidia.com/gpu.workload.config": "container"}}}
+    cluster.merge_patch(paths.node("a-node"), label)
+    done = gpuwl("run", "--to", "1", "--lab-nodes", ",".join(OTHERS))
+    assert done.returncode == 3
+    assert "node a-node: it has a use already: nvidia.com/gpu.workload.config=container" in (
+        done.stderr
+    )
+
+
+def test_a_pod_whose_kubelet_lives_has_its_grace_period(
+    cluster: Cluster, gpuwl: Run, tmp_path: Path
+) -> None:
+    """Only without a kubelet, or on our own control plane, a Pod has to be ended at once."""
+    env = {"XDG_STATE_HOME": str(tmp_path / "state")}  # a cluster like any other
+    done = gpuwl("run", "--all", env=env)
+    assert done.returncode == 0, done.stderr
+    renew_lease(cluster, "lab-node-0", seconds_ago=1)
+    for name in ("job-container", "vmi-vgpu"):
+        found = cluster.get(paths.pod(name))
+        cluster.delete(paths.pod(name), uid=found["metadata"]["uid"], grace_period=0)
+        make_bound_pod(cluster, name, "lab-node-0" if name == "job-container" else "lab-node-2")
+    done = gpuwl("run", "--all", "--yes", "--timeout", "0.5", env=env)
+    assert done.returncode == 4
+    left = cluster.get(paths.pod("job-container"))["metadata"]
+    assert left["deletionGracePeriodSeconds"] == 2
+    assert "Pod job-container is still being deleted after 2.5 s" in done.stderr
+    found = cluster.get(paths.pod("job-container"))
+    cluster.delete(paths.pod("job-container"), uid=found["metadata"]["uid"], grace_period=0)
+    done = gpuwl("run", "--all", "--yes", env=env)
+    assert done.returncode == 0, done.stderr
+
+
+def make_bound_pod(cluster: Cluster, name: str, node: str) -> None:
+    container = {"name": "other", "image": "other"}
+    spec = {"containers": [container], "nodeName": node, "terminationGracePeriodSeconds": 2}
+    cluster.create(paths.PODS, {"metadata": {"name": name}, "spec": spec})
 
 
 def test_the_labs_own_nodes_are_never_asked_about(cluster: Cluster, gpuwl: Run) -> None:
@@ -200,10 +250,10 @@ def test_a_large_cluster_is_looked_through_in_pages(
 ) -> None:
     for index in range(4):
         add_node(cluster, f"stranger-{index}", gpu=str(index))
-    whole = safety.survey(cluster, three_nodes())
-    monkeypatch.setattr(safety, "PAGE", 2)
+    whole = survey.survey(cluster, three_nodes())
+    monkeypatch.setattr(survey, "PAGE", 2)
     before = cluster.requests
-    assert safety.survey(cluster, three_nodes()) == whole
-    assert cluster.requests - before == 4
-    assert set(whole.ours) == set(NODE_NAMES)
+    assert survey.survey(cluster, three_nodes()) == whole
+    assert cluster.requests - before == 1 + 4, "the namespace, and four pages"
+    assert set(whole.nodes) == set(NODE_NAMES)
     assert whole.outside == {f"stranger-{i}": {"nvidia.com/gpu": str(i)} for i in (1, 2, 3)}

@@ -2,24 +2,44 @@
 
 import json
 import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import Run
 
-from gpuwl.controlplane import state
+from gpuwl.controlplane import process, state
 from gpuwl.controlplane.plane import Plane
+from gpuwl.errors import ClusterError
 from gpuwl.k8s import objects
 from gpuwl.k8s.client import Cluster
-from gpuwl.lab import paths
+from gpuwl.lab import journal, paths
 from gpuwl.lab.names import LABEL_KEY, NODE_NAMES
+from gpuwl.lab.takeback import TakeBack
 from gpuwl.steps import STEPS
-from gpuwl.system import folders
+from gpuwl.system import folders, waiting
 
 pytestmark = pytest.mark.cluster
 
 Seen = dict[str, Any]
+
+CLAIM = {
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+}
+DEPLOYMENT = {
+    "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": "c"}]},
+        },
+    }
+}
 
 
 def seen(cluster: Cluster) -> Seen:
@@ -145,15 +165,191 @@ def test_pods_of_others_are_left_and_keep_the_namespace(cluster: Cluster, gpuwl:
     assert left == {"job-container", "visitor"}
     assert {note["thing"]: note["what"] for note in document["left"]} == {
         "Pod/job-container": "is another one by now, which gpuwl did not make",
-        "Namespace/gpu-vm": "holds Pods that gpuwl did not make: job-container, visitor",
+        "Namespace/gpu-vm": "holds what gpuwl did not make: Pod/job-container, Pod/visitor",
     }
+
+
+OF_OTHERS: list[tuple[str, str, dict[str, Any]]] = [
+    ("/api/v1", "configmaps", {}),
+    ("/api/v1", "secrets", {"stringData": {"password": "hunter2"}}),
+    ("/api/v1", "persistentvolumeclaims", CLAIM),
+    ("/apis/apps/v1", "deployments", DEPLOYMENT),
+    ("/apis/rbac.authorization.k8s.io/v1", "roles", {"rules": []}),
+    ("/apis/coordination.k8s.io/v1", "leases", {}),
+    ("/apis/example.com/v1", "machines", {"apiVersion": "example.com/v1", "kind": "Machine"}),
+]
+KINDS = {
+    "ConfigMap/settings",
+    "Secret/settings",
+    "PersistentVolumeClaim/settings",
+    "Deployment/settings",
+    "Role/settings",
+    "Lease/settings",
+    "Machine/settings",
+}
+
+
+@pytest.fixture
+def machines(cluster: Cluster) -> Iterator[None]:
+    """A kind that only this cluster knows, as a stopped VM of KubeVirt is."""
+    names = {"plural": "machines", "singular": "machine", "kind": "Machine"}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version]}
+    collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    body = {"metadata": {"name": "machines.example.com"}, "spec": spec}
+    made = cluster.create(collection, body)
+    path = "/apis/example.com/v1/machines"
+    assert waiting.until(lambda: cluster.find(path), seconds=20)
+    yield
+    cluster.delete(f"{collection}/machines.example.com", uid=made["metadata"]["uid"])
+    assert waiting.until(lambda: None if cluster.find(path) else True, seconds=20)
+
+
+@pytest.fixture
+def things_of_others(cluster: Cluster, machines: None) -> Iterator[Callable[[], dict[str, str]]]:
+    """Makes one thing of each kind in the namespace; returns their paths with their uids."""
+    made = {}
+
+    def make() -> dict[str, str]:
+        for root, plural, body in OF_OTHERS:
+            collection = f"{root}/namespaces/gpu-vm/{plural}"
+            found = cluster.create(collection, {"metadata": {"name": "settings"}, **body})
+            made[f"{collection}/settings"] = found["metadata"]["uid"]
+        return made
+
+    yield make
+    remove(cluster, made)
+
+
+def remove(cluster: Cluster, things: dict[str, str]) -> None:
+    """Delete what is left of things, whatever holds them."""
+    for path, uid in things.items():
+        cluster.delete(path, uid=uid)
+        if cluster.find(path):
+            cluster.merge_patch(path, {"metadata": {"finalizers": None}})
+
+
+def test_things_of_others_of_any_kind_keep_the_namespace(
+    cluster: Cluster, gpuwl: Run, things_of_others: Callable[[], dict[str, str]]
+) -> None:
+    before = seen(cluster)
+    ran(gpuwl)
+    made = things_of_others()
+    system = {"kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt"}}
+    cluster.create(f"{paths.THE_NAMESPACE}/configmaps", system)
+    (note,) = reset(gpuwl)["left"]
+    assert note["thing"] == "Namespace/gpu-vm"
+    words, _, names = note["what"].partition(": ")
+    assert words == "holds what gpuwl did not make"
+    assert set(names.split(", ")) == KINDS
+    assert {path: cluster.get(path)["metadata"]["uid"] for path in made} == made
+    remove(cluster, made)
+    assert reset(gpuwl)["left"] == [], "what is left alone goes once the others' things are gone"
+    assert seen(cluster) == before
+
+
+def test_our_own_namespace_comes_back_empty_of_every_kind(
+    cluster: Cluster, gpuwl: Run, things_of_others: Callable[[], dict[str, str]]
+) -> None:
+    """Its maker deletes it, and no kube-controller-manager is there to empty it."""
+    ran(gpuwl, "run", "--to", "1")
+    made = things_of_others()
+    cluster.delete(paths.THE_NAMESPACE, uid=cluster.get(paths.THE_NAMESPACE)["metadata"]["uid"])
+    ran(gpuwl)
+    assert not [path for path in made if cluster.find(path)]
+    assert reset(gpuwl)["left"] == []
+
+
+def test_a_kind_that_may_not_be_listed_keeps_the_namespace(
+    cluster: Cluster, gpuwl: Run, monkeypatch: pytest.MonkeyPatch, control_plane: Plane
+) -> None:
+    ran(gpuwl)
+    get = Cluster.get
+
+    def refused(client: Cluster, path: str, **more: Any) -> Any:
+        if path.endswith("/secrets"):
+            raise ClusterError("secrets is forbidden", status=403)
+        return get(client, path, **more)
+
+    monkeypatch.setattr(Cluster, "get", refused)
+    with journal.opened(cluster, control_plane.name) as entries:
+        taking = TakeBack(cluster, entries, timeout=5, own=True)
+        taking.everything()
+    (note,) = taking.left
+    assert note.what == "may hold what gpuwl did not make: secrets is forbidden"
+    assert cluster.find(paths.THE_NAMESPACE)
+
+
+def test_a_dry_run_tells_what_a_reset_does_and_does_nothing(
+    cluster: Cluster, gpuwl: Run, root: Path
+) -> None:
+    set_up(cluster, "lab-node-0", "vm-vgpu", gpu="8")
+    ran(gpuwl)
+    make_pod(cluster, "visitor")
+    state_before, files = seen(cluster), sorted(root.rglob("*"))
+    told = reset(gpuwl, "--dry-run", "--files")
+    assert seen(cluster) == state_before
+    assert sorted(root.rglob("*")) == files
+    done = reset(gpuwl, "--files")
+    assert told["dryRun"]
+    assert {n["thing"] for n in told["undone"]} == {n["thing"] for n in done["undone"]} - {
+        str(root),
+        *(str(root / name) for name in ("out", "bin", "k8s")),
+    }
+    assert all(note["what"].startswith("would be ") for note in told["undone"])
+    assert told["left"] == done["left"]
+
+
+def test_what_was_set_by_hand_between_two_runs_comes_back_as_a_whole(
+    cluster: Cluster, gpuwl: Run
+) -> None:
+    ran(gpuwl)
+    set_up(cluster, "lab-node-0", "before", gpu=None, old="3")
+    by_hand = seen(cluster)["nodes"]["lab-node-0"]
+    ran(gpuwl)
+    document = reset(gpuwl)
+    assert seen(cluster)["nodes"]["lab-node-0"] == by_hand
+    assert not document["left"]
+
+
+def test_a_lab_without_a_journal_is_seen(cluster: Cluster, gpuwl: Run, tmp_path: Path) -> None:
+    ran(gpuwl)
+    after = seen(cluster)
+    done = gpuwl("reset", env={"XDG_STATE_HOME": str(tmp_path / "elsewhere")})
+    assert done.returncode == 0
+    assert "no journal of gpuwl is here for this cluster" in done.stderr
+    for thing in ("Pod/job-cross", "Namespace/gpu-vm", "Node/lab-node-2"):
+        assert f"left as it is: {thing}: " in done.stderr
+    assert "nothing to take back" not in done.stdout
+    assert seen(cluster) == after
+
+
+def test_on_a_suspended_control_plane_it_cannot_be_told(
+    cluster: Cluster, gpuwl: Run, control_plane: Plane
+) -> None:
+    ran(gpuwl, "run", "--to", "1")
+    record = process.read_record(process.record_path(control_plane.folder, "kube-apiserver"))
+    assert record
+    os.kill(record.pid, signal.SIGSTOP)
+    try:
+        done = gpuwl("reset", "--local", "--name", control_plane.name, env={"KUBECONFIG": ""})
+    finally:
+        os.kill(record.pid, signal.SIGCONT)
+    assert done.returncode == 3
+    assert f"kill -CONT {record.pid}" in done.stderr
+    assert "nothing to take back" not in done.stdout
 
 
 def test_a_pod_of_others_that_had_to_go_is_named(cluster: Cluster, gpuwl: Run) -> None:
     make_namespace(cluster)
     make_pod(cluster, "job-container")
     uid = cluster.get(paths.pod("job-container"))["metadata"]["uid"]
-    ran(gpuwl)
+    refused = gpuwl("run", "--all")
+    assert refused.returncode == 3
+    assert "Pod job-container in namespace gpu-vm was not made by gpuwl" in refused.stderr
+    assert cluster.get(paths.pod("job-container"))["metadata"]["uid"] == uid
+    ran(gpuwl, "run", "--all", "--yes")
     document = reset(gpuwl)
     (note,) = document["left"]
     assert note["thing"] == "Pod/job-container"
@@ -197,10 +393,10 @@ def test_what_a_finalizer_holds_in_our_own_namespace_is_said(cluster: Cluster, g
     collection = f"{paths.THE_NAMESPACE}/configmaps"
     held = {"name": "left-behind", "finalizers": ["example.com/held"]}
     cluster.create(collection, {"metadata": held})
-    done = gpuwl("reset", "--timeout", "0.5")
+    cluster.delete(paths.THE_NAMESPACE, uid=cluster.get(paths.THE_NAMESPACE)["metadata"]["uid"])
+    done = gpuwl("run", "--all", "--timeout", "0.5")
     assert done.returncode == 3
     assert "configmaps/left-behind is held by example.com/held" in done.stderr
-    assert seen(cluster)["nodes"] == before["nodes"]
     cluster.merge_patch(f"{collection}/left-behind", {"metadata": {"finalizers": None}})
     reset(gpuwl)
     assert seen(cluster) == before
@@ -214,16 +410,16 @@ def test_another_cluster_has_its_journal_in_the_state_folder(
     make_namespace(cluster)
     before = seen(cluster)
     ran(gpuwl, env=env)
-    (journal,) = (tmp_path / "state/gpuwl" / ".journal").iterdir()
+    (file,) = (tmp_path / "state/gpuwl" / ".journal").iterdir()
     uid = cluster.get(f"{paths.NAMESPACES}/kube-system")["metadata"]["uid"]
-    assert journal.name == f"{uid}.json"
-    assert journal.stat().st_mode & 0o777 == 0o600
-    assert journal.parent.stat().st_mode & 0o777 == 0o700
+    assert file.name == f"{uid}.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
     # another state folder knows nothing of it
     assert reset(gpuwl)["undone"] == []
     reset(gpuwl, env=env)
     assert seen(cluster) == before
-    assert not list(journal.parent.iterdir())
+    assert not list(file.parent.iterdir())
     assert folders.state() != tmp_path / "state/gpuwl"
 
 
@@ -242,17 +438,17 @@ def test_a_broken_journal_stops_before_anything_is_changed(
     cluster: Cluster, gpuwl: Run, control_plane: Plane
 ) -> None:
     before = seen(cluster)
-    journal = state.folder(control_plane.name) / "journal.json"
+    file = state.folder(control_plane.name) / "journal.json"
     for text in ("{", "[]", '{"version": 2}', "", "[" * 100_000):
-        journal.write_text(text)
+        file.write_text(text)
         for command in (("run", "--all"), ("reset",)):
             done = gpuwl(*command)
             assert done.returncode == 3
-            assert str(journal) in done.stderr
-    journal.unlink()
-    os.mkfifo(journal)  # which would wait for its writer
+            assert str(file) in done.stderr
+    file.unlink()
+    os.mkfifo(file)  # which would wait for its writer
     assert "not a regular file" in gpuwl("reset").stderr
-    journal.unlink()
+    file.unlink()
     assert seen(cluster) == before
 
 

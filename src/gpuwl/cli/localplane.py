@@ -129,7 +129,7 @@ def partly_alive(name: str) -> bool:
     """Tell whether a component lives that answers nobody: suspended, or with another one dead."""
     from gpuwl.controlplane.status import status
 
-    return any(part.pid and part.memory for part in status(name).components)
+    return any(part.pid for part in status(name).components)
 
 
 def version_of(app: App) -> str | None:

@@ -119,12 +119,12 @@ def _tell_of_traces(app: App, connected: "Connection", entries: "Journal") -> No
 
 
 def _remove_files(app: App, artifacts: "Artifacts", *, pretend: bool) -> None:
-    from gpuwl.lab import runfile
+    from gpuwl.lab import cleanup
     from gpuwl.lab.takeback import Note
     from gpuwl.steps import STEPS
 
     promised = {name for step in STEPS for name in step.artifacts}
-    cleaned = runfile.remove_files(artifacts, promised, pretend=pretend)
+    cleaned = cleanup.remove_files(artifacts, promised, pretend=pretend)
     word = "would be removed" if pretend else "removed"
     undone = [Note(str(artifacts.path(name)), word) for name in cleaned.removed]
     left = [Note(str(artifacts.path(name)), why) for name, why in cleaned.left.items()]

@@ -18,6 +18,9 @@ from gpuwl.system import waiting
 CREATE_TRIES = 3
 CONFLICT = 409
 CONFLICT_TRIES = 5
+OF_MISSING_CONTROLLERS = frozenset({"kubernetes.io/pvc-protection", "foregroundDeletion", "orphan"})
+"""Finalizers that kube-controller-manager takes off, which our own control plane does not have.
+https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/"""
 PASSING_POLL = 0.01
 KUBELET_POLL = 0.5
 
@@ -233,10 +236,10 @@ class Changes:
             if one.collection == paths.PODS:
                 self.remove_pod({"metadata": one.metadata})
         stuck = [
-            f"{collection.rsplit('/', 1)[1]}/{item['metadata']['name']} is held by "
-            f"{', '.join(item['metadata']['finalizers'])}"
+            words
             for collection in sorted({one.collection for one in held} - {paths.PODS})
             for item in self._cluster.delete_all(collection)
+            for words in self._released(collection, item)
         ]
         if stuck:
             raise SetupError(
@@ -251,6 +254,16 @@ class Changes:
         except ClusterError as error:
             if error.status != NOT_FOUND:  # that is what was wanted: an answer got lost, say
                 raise
+
+    def _released(self, collection: str, item: Object) -> list[str]:
+        """Take off the finalizers of the missing controllers; say which others hold an object."""
+        name, finalizers = item["metadata"]["name"], item["metadata"]["finalizers"]
+        others = [one for one in finalizers if one not in OF_MISSING_CONTROLLERS]
+        if others != finalizers:
+            body = {"metadata": {"finalizers": others or None}}
+            self._cluster.merge_patch(f"{collection}/{name}", body)
+        kind = collection.rsplit("/", 1)[1]
+        return [f"{kind}/{name} is held by {', '.join(others)}"] if others else []
 
 
 def label_changes(node: Object, lab_node: LabNode) -> list[Change]:

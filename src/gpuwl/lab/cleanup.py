@@ -15,12 +15,14 @@ class Cleaned:
     left: dict[str, str] = field(default_factory=dict)
 
 
-def remove_files(artifacts: Artifacts, promised: Collection[str]) -> Cleaned:
+def remove_files(
+    artifacts: Artifacts, promised: Collection[str], *, pretend: bool = False
+) -> Cleaned:
     """Remove the promised files that out/run.json knows as written, unless edited since.
 
     Then out/run.json itself, and the folders that gpuwl made, where they are empty. The root stays
     while its lock is in it: `claimed` removes it at the end. Raises SetupError where a file cannot
-    be removed.
+    be removed. With `pretend` nothing is removed.
     """
     cleaned = Cleaned()
     document = runfile.read(artifacts)
@@ -32,14 +34,16 @@ def remove_files(artifacts: Artifacts, promised: Collection[str]) -> Cleaned:
         for path, digest in runfile.files_of(step).items()
     }
     for relative in sorted(set(promised) & set(recorded)):
-        _remove(artifacts, relative, recorded[relative], cleaned)
-    artifacts.remove(runfile.PATH)
+        _consider(artifacts, relative, recorded[relative], cleaned)
     cleaned.removed.append(runfile.PATH)
-    cleaned.removed += artifacts.remove_folders(runfile.made_of(document))
+    if not pretend:
+        for relative in cleaned.removed:
+            artifacts.remove(relative)
+        cleaned.removed += artifacts.remove_folders(runfile.made_of(document))
     return cleaned
 
 
-def _remove(artifacts: Artifacts, relative: str, digest: str, cleaned: Cleaned) -> None:
+def _consider(artifacts: Artifacts, relative: str, digest: str, cleaned: Cleaned) -> None:
     path = artifacts.path(relative)
     if path.is_symlink():
         cleaned.left[relative] = "is a symbolic link, which gpuwl never makes"
@@ -48,5 +52,4 @@ def _remove(artifacts: Artifacts, relative: str, digest: str, cleaned: Cleaned) 
     elif artifacts.digest(relative) != digest:
         cleaned.left[relative] = "was changed since gpuwl wrote it"
     else:
-        artifacts.remove(relative)
         cleaned.removed.append(relative)
