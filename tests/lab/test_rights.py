@@ -1,6 +1,9 @@
 """The lab under the rights of docs/clusterrole.yaml, with an identity that has no others."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,6 +138,27 @@ def test_the_lab_runs_twice_verifies_and_is_taken_back(
     assert not cluster.get("/api/v1/pods")["items"]
 
 
+def test_the_script_of_a_dry_run_needs_no_more(
+    cluster: Cluster, as_lab: Run, account: Path, tmp_path: Path
+) -> None:
+    hand = tmp_path / "hand"
+    for _ in range(2):  # the second time there is something to delete
+        script = as_lab("run", "--all", "--dry-run", "--root", str(hand)).stdout
+        assert "outside gpuwl's journal" in script
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        done = subprocess.run(
+            ["/bin/sh"],
+            input=script,
+            env={"PATH": path, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=90,
+        )
+        assert done.returncode == 0, done.stderr
+    assert (hand / "out/consistency.txt").read_text() == "OK=3\n"
+
+
 def test_other_nodes_need_no_more(cluster: Cluster, as_lab: Run) -> None:
     for name in ("x", "y", "z"):
         node = lab_nodes()[0]
@@ -152,7 +176,6 @@ RIGHTS = [
     ("gpuwl", "", "nodes/status", "patch", "patch nodes/lab-node-0/status "),
     ("gpuwl", "", "namespaces", "get", "get namespaces/gpu-vm "),
     ("gpuwl", "gpu-vm", "pods", "get", "get pods/job-container in gpu-vm "),
-    ("gpuwl", "gpu-vm", "pods", "list", "get pods in gpu-vm "),
     ("gpuwl", "gpu-vm", "pods", "create", "create pods in gpu-vm "),
     ("gpuwl", "gpu-vm", "pods", "delete", "delete pods/job-cross in gpu-vm "),
 ]
@@ -220,4 +243,9 @@ def test_every_right_is_tested() -> None:
         for verb in rule["verbs"]
     }
     tested = {(namespace, resource, verb) for _, namespace, resource, verb, _ in RIGHTS}
-    assert listed - tested == {("kube-node-lease", "leases", "get"), ("gpu-vm", "events", "list")}
+    assert listed - tested == {
+        ("kube-node-lease", "leases", "get"),
+        ("gpu-vm", "events", "list"),
+        ("gpu-vm", "pods", "list"),
+        ("gpu-vm", "pods", "watch"),
+    }

@@ -22,10 +22,16 @@ class Surroundings:
     target: Sequence[str]
 
 
+_NOTE = (
+    "# What this script does is outside gpuwl's journal: gpuwl reset does not take it back.",
+    "# The rights of docs/clusterrole.yaml suffice for it, where the namespace is there.",
+)
+
+
 def script(steps: Iterable[Step], nodes: Nodes, around: Surroundings) -> str:
     """Return one shell script that does by hand what the steps do."""
     root = shlex.quote(str(around.root))
-    head = ["#!/bin/sh", "set -eu", *around.target, f"mkdir -p {root}", f"cd {root}"]
+    head = ["#!/bin/sh", *_NOTE, "set -eu", *around.target, f"mkdir -p {root}", f"cd {root}"]
     parts = ["\n".join(head) + "\n"]
     parts += [f"# Step {s.number}: {s.english_title}\n{s.by_hand(nodes)}" for s in steps]
     return "\n".join(parts)

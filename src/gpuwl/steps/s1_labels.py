@@ -43,7 +43,8 @@ def by_hand(nodes: Nodes) -> str:
     return report.lines(
         [
             "mkdir -p out bin k8s",
-            f"kubectl create namespace {NAMESPACE} --dry-run=client -o yaml | kubectl apply -f -",
+            f"kubectl get namespace {NAMESPACE} >/dev/null 2>&1 ||",
+            f"  kubectl create namespace {NAMESPACE}",
             *labels,
         ]
     ) + byhand.listing(
