@@ -248,4 +248,5 @@ def test_every_right_is_tested() -> None:
         ("gpu-vm", "events", "list"),
         ("gpu-vm", "pods", "list"),
         ("gpu-vm", "pods", "watch"),
+        ("", "nodes/status", "get"),
     }

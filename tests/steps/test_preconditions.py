@@ -101,6 +101,6 @@ def test_a_pod_that_only_looks_placed_is_none(lab: Lab, cluster: Cluster) -> Non
     lab("run", "--to", "3")
     limits = {"limits": {"nvidia.com/gpu": 1}}
     make_pod(cluster, "job-container", resources=limits, nodeName="lab-node-0")
-    done = lab("step", "6")
+    done = lab("step", "6", "--yes")
     assert done.code == 3
     assert "missing: Pod job-container" in done.err
