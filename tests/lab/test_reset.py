@@ -362,7 +362,7 @@ def test_a_node_made_anew_is_left_alone(cluster: Cluster, gpuwl: Run) -> None:
     node = cluster.get(paths.node("lab-node-2"))
     cluster.delete(paths.node("lab-node-2"), uid=node["metadata"]["uid"])
     for key in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
-        node["metadata"].pop(key)
+        node["metadata"].pop(key, None)
     cluster.create(paths.NODES, node)
     document = reset(gpuwl)
     after = cluster.get(paths.node("lab-node-2"))

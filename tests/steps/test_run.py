@@ -128,7 +128,8 @@ def test_the_summary_tells_what_was_learnt(lab: Lab) -> None:
     shown = [line.split() for line in summary.splitlines()]
     for line in expected.FILES["out/06-placement.txt"].splitlines():
         assert [words for words in shown if set(line.split()) <= set(words)], line
-    assert lab.message_of_cross in " ".join(summary.split())
+    assert "job-cross waits: it asks for nvidia.com/gpu" in " ".join(summary.split())
+    assert lab.message_of_cross in done.out
     assert f"Files: {lab.root}\n" in summary
 
 

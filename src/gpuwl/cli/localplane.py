@@ -125,13 +125,6 @@ def trouble(name: str) -> str | None:
     return f"local control plane {name} is down; start it: gpuwl local up{suffix(name)}"
 
 
-def partly_alive(name: str) -> bool:
-    """Tell whether a component lives that answers nobody: suspended, or with another one dead."""
-    from gpuwl.controlplane.status import status
-
-    return any(part.pid for part in status(name).components)
-
-
 def version_of(app: App) -> str | None:
     """Return the Kubernetes version that the options ask for."""
     return app.settings.kubernetes_version
