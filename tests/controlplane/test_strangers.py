@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Run, program
 from tests.controlplane.support import assert_none_in, identity, processes_in
+from tests.controlplane.test_life import true_identity, write_record
 
 from gpuwl.controlplane import components, plane, process, state, status, teardown
 from gpuwl.errors import SetupError
@@ -215,6 +216,17 @@ def test_a_plane_of_gpuwl_0_1_0_is_found_and_stopped(
     assert "old stopped" in run("local", "down", "--all").stdout
     assert not old.exists()
     assert_none_in(old)
+
+
+def test_a_start_of_gpuwl_0_1_0_that_was_killed_is_cleaned_up(own_home: Path) -> None:
+    with subprocess.Popen(["/bin/sleep", "60"]) as child:
+        folder = own_home / "half"
+        folder.mkdir()
+        (folder / "starting").touch()
+        write_record(folder, "etcd", true_identity(child))
+        assert program("gpuwl")("local", "status", "--all").stdout == "none is up\n"
+        assert child.wait(timeout=5) == -signal.SIGTERM
+    assert not folder.exists()
 
 
 def test_down_all_goes_on_behind_a_failure_and_says_what_it_did(

@@ -131,10 +131,11 @@ def _is_ours(path: Path) -> bool:
 
 
 def _is_old(path: Path) -> bool:
-    """Say whether gpuwl 0.1.0 made a folder, as its record shows; a removal may have begun."""
+    """Say whether gpuwl 0.1.0 made a folder, as a record shows; a start or a removal may have begun."""
     if path.parent != folders.state() or path.is_symlink():
         return False
-    return (path / MARK).is_file() or _read(path) is not None
+    first = process.record_path(path, "etcd")
+    return (path / MARK).is_file() or bool(_read(path) or process.read_record(first))
 
 
 def read(name: str) -> Record | None:
