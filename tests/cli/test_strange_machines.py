@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from tests.conftest import mounted, program
 
+from gpuwl.controlplane import plane
 from gpuwl.controlplane.binaries.lookup import Binaries
+from gpuwl.k8s.client import Cluster
 from gpuwl.system import waiting
 
 GPUWL = str(Path(sys.executable).with_name("gpuwl"))
@@ -225,3 +227,57 @@ def test_ctrl_c_while_nobody_reads_the_document_ends_quietly(tmp_path: Path) -> 
     assert (child.returncode, said) == (130, "")
     os.close(reader)
     os.close(writer)
+
+
+BARE = """
+import os, signal
+for name in ("memfd_create", "pidfd_open"):
+    delattr(os, name)
+del signal.pidfd_send_signal
+from gpuwl.__main__ import main
+main()
+"""
+
+
+@pytest.mark.cluster
+def test_without_what_linux_alone_has_a_real_cluster_is_worked_on(
+    control_plane: plane.Plane, cluster: Cluster, tmp_path: Path
+) -> None:
+    """As on macOS: no memfd, no pidfd, no /proc. Another state folder makes it a foreign cluster."""
+    variables = {
+        "KUBECONFIG": str(control_plane.kubeconfig),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "GPUWL_ROOT": str(tmp_path / "root"),
+        "BARE": BARE,
+    }
+    bare = f'mount -t tmpfs none /proc; exec {sys.executable} -c "$BARE"'
+    for verb in ("run --all", "verify"):  # a reset waits for a controller, as on any cluster
+        done = unshared("--mount", f"{bare} {verb}", **variables)
+        assert done.returncode == 0, done.stderr
+    done = unshared("--mount", f"{bare} local up", **variables)
+    assert (done.returncode, "needs Linux with /proc" in done.stderr) == (3, True)
+
+
+@pytest.mark.cluster
+def test_a_machine_without_a_writable_temporary_folder(
+    control_plane: plane.Plane, cluster: Cluster, tmp_path: Path
+) -> None:
+    kept = tmp_path.parent
+    lines = f"""
+        for folder in /tmp /var/tmp /usr/tmp; do [ ! -d $folder ] || mount --bind $folder $folder; done
+        mount --bind {kept} {kept}
+        for folder in /tmp /var/tmp /usr/tmp; do
+            [ ! -d $folder ] || mount -o remount,bind,ro $folder
+        done
+        cd /proc"""
+    variables = {
+        "KUBECONFIG": str(control_plane.kubeconfig),
+        "GPUWL_ROOT": str(tmp_path / "root"),
+        "TMPDIR": "",
+    }
+    done = unshared("--mount", lines, "run", "--all", **variables)
+    assert done.returncode == 0, done.stderr
+    done = unshared("--mount", lines, "verify", **variables)
+    assert done.returncode == 0 or (
+        "error: no temporary folder can be written\nhint: set TMPDIR" in done.stderr
+    )

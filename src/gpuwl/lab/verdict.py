@@ -8,6 +8,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -103,8 +104,9 @@ def _finished(process: "subprocess.Popen[bytes]", limit: float, stop: int | None
     with process:
         try:
             output, errors = _said(process, limit, stop)
-        finally:  # not reaped yet, so its group's number is still its own
-            os.killpg(process.pid, signal.SIGKILL)
+        finally:  # not reaped yet, so its group's number is still its own; macOS has none of a zombie
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
     return Verdict(process.returncode, output, errors)
 
 
@@ -136,12 +138,24 @@ def _said(process: "subprocess.Popen[bytes]", limit: float, stop: int | None) ->
 
 @contextlib.contextmanager
 def _end_of(process: "subprocess.Popen[bytes]") -> Iterator[int]:
-    """Yield a descriptor that can be read once the process has ended: pidfd_open(2)."""
-    descriptor = os.pidfd_open(process.pid)
+    """Yield a descriptor that can be read once the process has ended: pidfd_open(2), or a pipe."""
+    descriptor = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else _pipe_of(process)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _pipe_of(process: "subprocess.Popen[bytes]") -> int:
+    """Return the end of a pipe that is closed once the process has ended, for macOS."""
+    reader, writer = os.pipe()
+
+    def wait() -> None:
+        process.wait()
+        os.close(writer)
+
+    threading.Thread(target=wait, daemon=True).start()
+    return reader
 
 
 def _drain(stream: int, into: bytearray) -> bool:

@@ -47,4 +47,7 @@ def exhausted(error: Exception) -> SetupError | None:
         found = LIMITS[errno.EAGAIN]
     if isinstance(error, MemoryError):
         found = LIMITS[errno.ENOMEM]
+    if isinstance(error, FileNotFoundError) and "usable temporary directory" in str(error):
+        hint = "set TMPDIR to a folder that can be written"
+        return SetupError("no temporary folder can be written", hint=hint)
     return SetupError(found, hint="raise that limit, or end other programs") if found else None
