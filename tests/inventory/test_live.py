@@ -2,7 +2,8 @@
 
 import os
 import pty
-import re
+import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import Run
-from tests.inventory.clusters import GPU, container
+from tests.conftest import Run, program
+from tests.inventory.clusters import GPU, container, dumped, node
 
-from gpuwl.controlplane import plane
 from gpuwl.inventory import sources, sums
 from gpuwl.k8s import objects
 from gpuwl.k8s.client import Cluster
@@ -70,37 +70,71 @@ def test_it_reads_pages(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> No
     )  # three pages of nodes, one of each kind of DRA, one of Pods
 
 
-def test_watching_ends_well(cluster: Cluster, control_plane: plane.Plane, tmp_path: Path) -> None:
-    """A terminal of 100 columns; Ctrl-C gives the cursor back, and the exit code is 0."""
-    leader, follower = pty.openpty()
-    program = Path(sys.executable).with_name("gpuwl")
-    environment = {**os.environ, "KUBECONFIG": str(control_plane.kubeconfig), "COLUMNS": "100"}
-    child = subprocess.Popen(
-        [str(program), "inventory", "--watch", "--interval", "0.5"],
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env={**environment, "TERM": "xterm"},
-        start_new_session=True,
-    )
-    os.close(follower)
-    shown = b""
-    deadline = time.monotonic() + 20
-    while b"Ctrl-C" not in shown and time.monotonic() < deadline:
-        shown += os.read(leader, 65536)
-    os.killpg(child.pid, signal.SIGINT)
-    while True:
+class Terminal:
+    """A terminal of 100 columns, and what a program has drawn on it so far."""
+
+    def __init__(self, *command: str) -> None:
+        self._leader, follower = pty.openpty()
+        self.child = subprocess.Popen(
+            command,
+            stdin=follower,
+            stdout=follower,
+            stderr=follower,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+            start_new_session=True,
+        )
+        os.close(follower)
+        self.shown = ""
+
+    def read(self) -> bool:
+        """Take what was drawn; False: the program has ended."""
+        ready, _, _ = select.select([self._leader], [], [], 0.1)
         try:
-            more = os.read(leader, 65536)
-        except OSError:  # the terminal's other end is closed
-            break
-        if not more:
-            break
-        shown += more
-    assert child.wait(10) == 0
-    assert b"Traceback" not in shown
-    assert re.search(rb"\x1b\[\?25h", shown)
-    os.close(leader)
+            self.shown += os.read(self._leader, 65536).decode() if ready else ""
+        except OSError:  # the other end is closed
+            return False
+        return True
+
+    def wait_for(self, text: str) -> None:
+        """Wait until a text is drawn, from now on."""
+        self.shown, deadline = "", time.monotonic() + 20
+        while text not in self.shown:
+            assert self.read(), self.shown
+            assert time.monotonic() < deadline, self.shown
+
+    def interrupt(self) -> int:
+        """Press Ctrl-C; return the exit code."""
+        os.killpg(self.child.pid, signal.SIGINT)
+        while self.read() and self.child.poll() is None:
+            pass
+        while self.read() and select.select([self._leader], [], [], 0)[0]:
+            pass
+        os.close(self._leader)
+        return self.child.wait(10)
+
+
+def test_watching_outlives_the_control_plane_and_ends_well(
+    found_binaries: object, tmp_path: Path
+) -> None:
+    gpuwl = program("gpuwl")
+    assert gpuwl("local", "up", "--name", "watched").returncode == 0
+    command = shutil.which("gpuwl", path=str(Path(sys.executable).parent))
+    assert command
+    words = ["inventory", "--local", "--name", "watched", "--watch", "--interval", "0.5"]
+    terminal = Terminal(command, *words)
+    try:
+        terminal.wait_for("none of 3 nodes")
+        gpuwl("local", "down", "--name", "watched")
+        terminal.wait_for("(trying again)")
+        dump = dumped(tmp_path / "nodes.json", [node("a", "container", amounts={GPU: "4"})])
+        gpuwl("local", "up", "--name", "watched", "--nodes", str(dump))
+        terminal.wait_for("0 of 4 held, 4 free")
+        assert terminal.interrupt() == 0
+    finally:
+        terminal.child.kill()
+        gpuwl("local", "down", "--name", "watched")
+    assert "\x1b[?25h" in terminal.shown  # the cursor is back
+    assert "Traceback" not in terminal.shown
 
 
 def test_watching_needs_a_terminal(gpuwl: Run) -> None:

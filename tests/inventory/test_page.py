@@ -11,7 +11,17 @@ from tests.inventory.clusters import GPU, MODEL, PROFILE, container, node, pod, 
 
 from gpuwl.inventory import page
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture
@@ -29,7 +39,7 @@ def large(tmp_path: Path, count: int) -> str:
         node(
             f"pool-{n}-" + "x" * 200,
             (*uses, None)[n % 4],
-            amounts=dict.fromkeys(list(uses.values())[n % 3:n % 3 + 1], "8"),
+            amounts=dict.fromkeys(list(uses.values())[n % 3 : n % 3 + 1], "8"),
             ready="False" if n % 7 == 0 else "True",
             cordoned=n % 11 == 0,
         )
