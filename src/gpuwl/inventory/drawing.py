@@ -18,7 +18,7 @@ QUEUE = 250
 MARGIN = 16
 WAITERS = 6
 """Workloads of a queue that are named; the others are counted."""
-MOST_WAITING = 20
+MOST_WAITING = 17
 """Slots of one workload in the queue that are drawn."""
 
 
