@@ -82,6 +82,7 @@ class Lab:
             **os.environ,
             "KUBECONFIG": str(self.kubeconfig),
             "GPUWL_ROOT": str(self.root),
+            "GPUWL_YES": "1",  # a Pod of somebody else's making is replaced
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
         for command in commands:
@@ -112,7 +113,7 @@ def finished(control_plane: plane.Plane, tmp_path_factory: pytest.TempPathFactor
     variables = {"KUBECONFIG": str(control_plane.kubeconfig), "GPUWL_ROOT": str(root)}
     client = Cluster.from_kubeconfig(control_plane.kubeconfig)
     undo_lab(client)
-    gpuwl = program("gpuwl", **variables)
+    gpuwl = program("gpuwl", **variables, GPUWL_YES="1")
     assert gpuwl("run", "--all").returncode == 0
     yield Lab(client, root, control_plane.kubeconfig, gpuwl, program("kubectl", **variables))
     undo_lab(client)
