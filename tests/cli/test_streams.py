@@ -256,7 +256,9 @@ def test_a_terminal_shows_colour_and_columns(
         assert re.search(rf"^{number}  \S.*  ok  \d+\.\d\d s$", plain, re.MULTILINE)
     assert expected.MESSAGE_OF_1_37 in " ".join(plain.split())
     wide = [line for line in plain.splitlines() if len(line) > 80]
-    assert {line.split(":")[0] for line in wide} <= {"Next"}, "only commands are never broken"
+    assert {line.split(":")[0] for line in wide} <= {"Next", "Files"}, (
+        "only commands are never broken"
+    )
 
 
 def test_a_terminal_without_colour(
@@ -266,28 +268,34 @@ def test_a_terminal_without_colour(
     assert "\x1b[32m" not in shown
 
 
-def test_a_terminal_shows_a_bar_while_many_nodes_load(
-    terminal: tuple[int, int], environment: dict[str, str], tmp_path: Path
+def test_a_terminal_shows_a_bar_while_something_is_counted(
+    terminal: tuple[int, int], environment: dict[str, str]
 ) -> None:
-    nodes = [{"kind": "Node", "metadata": {"name": f"n{number}"}} for number in range(600)]
-    (tmp_path / "nodes.json").write_text(json.dumps({"kind": "List", "items": nodes}))
-    environment = {**environment, "TERM": "xterm", "GPUWL_NAME": "bar"}
-    try:
-        up = ["local", "up", "--nodes", str(tmp_path / "nodes.json")]
-        shown = on_terminal(terminal, up, environment)
-    finally:
-        subprocess.run([GPUWL, "local", "down"], env=environment, check=True)
+    program = (
+        "from gpuwl.cli.console import Reporter\n"
+        "from gpuwl.system.progress import Progress\n"
+        "import time\n"
+        "reporter = Reporter()\n"
+        "with reporter.moving('loading'):\n"
+        "    reporter.progress(Progress('loading', 300, 600, 'nodes')); time.sleep(0.3)\n"
+    )
+    shown = on_terminal(
+        terminal, ["-c", program], {**environment, "TERM": "xterm"}, program=sys.executable
+    )
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
-    assert re.search(r"\d+ of 600 nodes +[━╸╺]{24}", plain)
+    assert re.search(r"300 of 600 nodes, \d s +[━╸╺]{24}", plain)
 
 
 def on_terminal(
-    terminal: tuple[int, int], arguments: list[str], environment: dict[str, str]
+    terminal: tuple[int, int],
+    arguments: list[str],
+    environment: dict[str, str],
+    program: str | Path = GPUWL,
 ) -> str:
     """Run the program on a terminal of 80 columns; return all that it wrote there."""
     ours, theirs = terminal
     child = subprocess.Popen(
-        [GPUWL, *arguments],
+        [program, *arguments],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

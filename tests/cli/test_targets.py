@@ -48,12 +48,12 @@ def refused(gpuwl: Run, kubeconfig: Path, root: Path, *more: str) -> str:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "empty"),
-        ("{ : :", "while parsing"),
-        ("\tkey: value", "cannot start any token"),
-        ("[1, 2]", "not the shape of a kubeconfig"),
+        ("", "has no contexts"),
+        ("{ : :", "a mistake in line 1"),
+        ("\tkey: value", "a mistake in line 1"),
+        ("[1, 2]", "the file is a list"),
         ("just words", "cannot use the kubeconfig"),
-        ("contexts: 3", "not the shape of a kubeconfig"),
+        ("contexts: 3", "contexts is a number"),
         ("current-context: a\ncontexts: [{name: a}]\n", "cannot use the kubeconfig"),
         ("current-context: a\ncontexts: [{name: a, context: {cluster: b}}]\n", "cannot use"),
         ("apiVersion: v1\nkind: Config\n", "cannot use the kubeconfig"),
@@ -109,7 +109,7 @@ def test_a_server_that_another_authority_vouches_for(
     config["clusters"][0]["cluster"]["certificate-authority-data"] = data
     written.write_text(yaml.safe_dump(config))
     said = refused(gpuwl, written, root)
-    assert "certificate verify failed" in said
+    assert "its certificate is not trusted" in said
     assert "_ssl.c" not in said
 
 
@@ -147,8 +147,8 @@ def test_a_right_that_is_missing(
     written.write_text(yaml.safe_dump(config))
     done = gpuwl("run", "--all", "--kubeconfig", str(written))
     assert done.returncode == 3
-    assert "error: the API server refused to get nodes (403): " in done.stderr
-    assert 'cannot list resource "nodes"' in done.stderr
+    assert "error: the API server refused to get " in done.stderr
+    assert " (403): " in done.stderr
     assert "hint: ask for the rights that the README lists" in done.stderr
     assert not root.exists()
 
@@ -160,7 +160,7 @@ def test_an_identity_that_the_kubeconfig_acts_as(
     written.write_text(yaml.safe_dump(config))
     done = gpuwl("run", "--all", "--kubeconfig", str(written))
     assert done.returncode == 3
-    assert 'User "alice" cannot list resource "nodes"' in done.stderr
+    assert 'User "alice" cannot ' in done.stderr
     assert not root.exists()
 
 
@@ -336,7 +336,7 @@ def test_the_nodes_of_a_control_plane_that_is_not_the_default_one(
     finally:
         cluster.create(paths.NODES, local_plane.lab_nodes()[2])
     assert "lacks nodes of the lab: lab-node-2\n" in said
-    assert "hint: gpuwl local down --name tests && gpuwl local up --name tests" in said
+    assert "hint: name three of its nodes: --lab-nodes A,B,C; or take another control plane" in said
 
 
 def test_other_nodes_than_the_labs_that_are_not_there(gpuwl: Run, root: Path) -> None:

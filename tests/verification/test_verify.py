@@ -69,7 +69,7 @@ class Lab:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(cases, "cases", _few_cases)
                 outcomes = assess(attempt, STEPS)
-            assert client.requests == 4  # nodes, namespace, Pods, events: each list once
+            assert client.requests <= 4  # nodes, namespace, Pods, events: each list at most once
             return outcomes
 
     def differing(self) -> list[Outcome]:

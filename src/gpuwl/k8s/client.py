@@ -318,11 +318,11 @@ def _reason(error: Exception, timeout: float) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in words:
         found = re.search(r"certificate verify failed: (.*?)\.? \(_ssl", words)
         return f"{_UNTRUSTED_SERVER}: {found[1]}" if found else _UNTRUSTED_SERVER
+    for cause in reversed(chain):  # a refused connection is one of urllib3's time-outs too
+        if isinstance(cause, OSError) and cause.strerror and not isinstance(cause, TimeoutError):
+            return re.sub(r"\[\w+: \w+\] | \(_ssl\.c:\d+\)", "", cause.strerror)
     if any(isinstance(cause, TimeoutError | urllib3.exceptions.TimeoutError) for cause in chain):
         return f"nothing within {timeout:.3g} s"
-    for cause in reversed(chain):
-        if isinstance(cause, OSError) and cause.strerror:
-            return re.sub(r"\[\w+: \w+\] | \(_ssl\.c:\d+\)", "", cause.strerror)
     known = (text for part, text in _REASONS.items() if part in words)
     return next(known, "the connection broke")
 

@@ -320,7 +320,7 @@ def test_a_second_build_waits_saying_for_whom_and_uses_the_result(builder: Build
     first_told, _ = first.communicate(timeout=10)
     assert first_told.splitlines()[-1] == "source build"
     assert told.splitlines()[-1] == "source cache"
-    assert f"waiting for process {first.pid}, getting Kubernetes {VERSION}" in told
+    assert f"waiting for another gpuwl: process {first.pid} " in told
     assert "compiling" in told
 
 
@@ -329,7 +329,7 @@ def test_a_second_build_takes_over_from_one_that_is_killed(builder: Builder) -> 
     builder.until_compiling(first)
     second = builder.start()
     assert second.stdout
-    assert "waiting for process" in second.stdout.readline()
+    assert "waiting for another gpuwl: process" in second.stdout.readline()
     first.kill()
     told, _ = second.communicate(timeout=100)
     assert told.splitlines()[-1] == "source build"
