@@ -3,7 +3,17 @@
 import click
 
 from gpuwl import __version__
-from gpuwl.cli import checking, inventorying, lab, leading, local, options, resetting, verifying
+from gpuwl.cli import (
+    checking,
+    inventorying,
+    lab,
+    leading,
+    local,
+    options,
+    placing,
+    resetting,
+    verifying,
+)
 from gpuwl.cli.helping import Group
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -25,6 +35,7 @@ for command in (
     resetting.reset,
     checking.check,
     inventorying.inventory,
+    placing.place,
     local.local,
     leading.help_,
     leading.version,

@@ -33,8 +33,11 @@ class ComponentError(SetupError):
 class Boot:
     """The components that one start has spawned so far, out of one folder of binaries."""
 
-    def __init__(self, folder: Path, programs: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, programs: Path, environment: Mapping[str, str], *, tied: bool = False
+    ) -> None:
         self.folder = folder
+        self._tied = tied
         self._environment = environment
         self._programs = programs
         self._children: dict[str, process.Child] = {}
@@ -50,6 +53,7 @@ class Boot:
             folder=self.folder,
             environment=self._environment,
             gate=state.GATE,
+            tied=self._tied,
         )
         self._children[name] = process.spawn(launch)
         self._moved = time.monotonic()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwl.controlplane import components, ports, presence, process, start, state, teardown
+from gpuwl.controlplane import components, passing, ports, presence, process, start, state, teardown
 from gpuwl.controlplane.binaries import cache, lookup
 from gpuwl.controlplane.boot import ComponentError
 from gpuwl.errors import InputError, SetupError
@@ -146,6 +146,7 @@ def sweep() -> list[str]:
     For the beginning of every command that looks at control planes; `ensure_up`, `down`, `names`
     and `status` do it themselves.
     """
+    passing.sweep()
     return teardown.sweep()
 
 

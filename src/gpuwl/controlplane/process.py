@@ -12,7 +12,7 @@ through a pidfd even if its pid is used again, see pidfd_open(2), Linux 5.3.
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,7 @@ itself in a removed folder, never in that of the next start.
 
 SHELL = Path("/bin/sh")
 
+PR_SET_PDEATHSIG = 1
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -81,7 +82,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Launch:
-    """What to start and where: all names but `program` are relative to `folder`."""
+    """What to start and where: all names but `program` are relative to `folder`.
+
+    What is `tied` is killed by the kernel once the thread that spawned it ends.
+    """
 
     name: str
     program: Path
@@ -89,6 +93,7 @@ class Launch:
     folder: Path
     environment: Mapping[str, str]
     gate: str
+    tied: bool = False
 
     @property
     def record(self) -> Path:
@@ -126,9 +131,24 @@ def spawn(launch: Launch) -> Child:
             env=launch.environment,
             start_new_session=True,
             umask=0o077,
+            preexec_fn=_tie() if launch.tied else None,
         )
     _children.append(child)
     return child
+
+
+def _tie() -> Callable[[], None]:
+    """Return what makes a child die with us: prctl(2), kept across execve(2)."""
+    import ctypes
+
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def tie() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # we died before the call
+
+    return tie
 
 
 def read_record(path: Path) -> Identity | None:

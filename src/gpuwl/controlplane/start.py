@@ -6,6 +6,7 @@ port answers.
 """
 
 import contextlib
+import json
 import time
 from dataclasses import dataclass
 
@@ -26,12 +27,16 @@ asked whether an object keeps it from that."""
 
 @dataclass(frozen=True)
 class Request:
-    """What to start: name, binaries, nodes to load and where those came from."""
+    """What to start: name, binaries, what to load and where its nodes came from.
+
+    `scheduler` is a KubeSchedulerConfiguration, None for the scheduler's own.
+    """
 
     name: str
     binaries: Binaries
     nodes: list[Object]
     dump: state.Dump | None
+    scheduler: Object | None = None
 
 
 def start(request: Request, say: Say) -> None:
@@ -66,7 +71,7 @@ def _boot(request: Request, say: Say) -> None:
     folder = state.create(request.name)
     boot = Boot(folder, request.binaries.folder, components.environment())
     try:
-        port = _start_components(boot, request, say)
+        port = components_of(boot, request, say)
         boot.check()
     finally:
         boot.settle()
@@ -83,7 +88,7 @@ def _boot(request: Request, say: Say) -> None:
     state.write(request.name, record)
 
 
-def _start_components(boot: Boot, request: Request, say: Say) -> int:
+def components_of(boot: Boot, request: Request, say: Say) -> int:
     """Start the three with the nodes loaded; return the API server's port."""
     from gpuwl.controlplane import credentials
 
@@ -95,9 +100,17 @@ def _start_components(boot: Boot, request: Request, say: Say) -> int:
     from gpuwl.k8s import client  # noqa: F401 - imported here while the API server boots
 
     boot.wait(lambda: ports.answers(port) or None, "for the API server's port")
-    boot.spawn("kube-scheduler", components.kube_scheduler())
+    boot.spawn("kube-scheduler", _scheduler(boot, request.scheduler))
     _wait_until_ready(boot, port, request.nodes)
     return port
+
+
+def _scheduler(boot: Boot, configuration: Object | None) -> list[str]:
+    if configuration is None:
+        return components.kube_scheduler()
+    file = boot.folder / components.SCHEDULER_CONFIGURATION
+    file.write_text(json.dumps(configuration))
+    return components.kube_scheduler(configured=True)
 
 
 def _load(boot: Boot, objects: list[Object], say: Say) -> None:

@@ -14,7 +14,7 @@ import json
 import os
 import socket
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gpuwl.controlplane import components
@@ -83,9 +83,20 @@ class Store:
 
     def put(self, batch: Iterable[tuple[str, bytes]]) -> None:
         """Write keys and values in one transaction. Raises SetupError where etcd does not take it."""
-        puts = [{"requestPut": {"key": _base64(k.encode()), "value": _base64(v)}} for k, v in batch]
+        self._commit(
+            [{"requestPut": {"key": _base64(k.encode()), "value": _base64(v)}} for k, v in batch]
+        )
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove what is at these keys. Raises SetupError where etcd does not."""
+        for first in range(0, len(keys), BATCH):
+            some = keys[first : first + BATCH]
+            self._commit([{"requestDeleteRange": {"key": _base64(k.encode())}} for k in some])
+
+    def _commit(self, operations: list[Object]) -> None:
+        body = json.dumps({"success": operations}).encode()
         try:
-            status, answer = self._ask("POST", "/v3/kv/txn", json.dumps({"success": puts}).encode())
+            status, answer = self._ask("POST", "/v3/kv/txn", body)
         except (OSError, http.client.HTTPException) as error:
             raise SetupError(f"no answer from etcd: {str(error) or type(error).__name__}") from None
         if status != 200:

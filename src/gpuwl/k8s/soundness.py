@@ -8,6 +8,7 @@ https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/.
 import re
 from collections.abc import Iterable, Iterator
 
+from gpuwl.checker import Number
 from gpuwl.k8s import quantity
 from gpuwl.k8s.objects import Object
 
@@ -39,7 +40,7 @@ def _labels(labels: object) -> Iterator[str]:
     for key, value in labels.items():
         if not is_key(key):
             yield f"{key!r} is not a label key"
-        elif not isinstance(value, str):
+        elif isinstance(value, Number) or not isinstance(value, str):
             yield f"the label {key} is {value!r}, and label values are strings"
         elif value and not WORD.fullmatch(value):
             yield f"{value!r} of the label {key} is not a label value"

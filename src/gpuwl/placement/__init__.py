@@ -1,1 +1,1 @@
-"""Where workloads would go, asked of the real scheduler. Behind `gpuwl place`."""
+"""Where the real scheduler would put Pods on somebody's cluster, why not elsewhere, and what if."""
