@@ -63,7 +63,7 @@ def call(
 
 
 @pytest.mark.usefixtures("namespace_controller")
-@pytest.mark.parametrize("kind", ["dropped after", "503", "409"])
+@pytest.mark.parametrize("kind", ["dropped after", "409"])
 def test_every_request_of_a_reset_spoilt_once(
     kind: str,
     call: tuple[Proxy, Callable[..., int]],
@@ -86,9 +86,9 @@ def test_every_request_of_a_reset_spoilt_once(
             break
         ended[code] = ended.get(code, 0) + 1
         proxy.spoil(0)
-        if code:
-            assert code == 3, (at, said)
-            assert "error: " in said.err
+        assert code in ({0, 3} if kind == "409" else {0}), (at, said)
+        assert ("error: " in said.err) == (code != 0)
+        if code or "left as it is: " in said.err:  # what could not be looked through is kept
             assert gpuwl("reset") == 0, (at, capsys.readouterr())
         assert seen(cluster) == before, (at, said)
         assert not [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
