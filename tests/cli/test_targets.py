@@ -77,7 +77,8 @@ def test_a_kubeconfig_that_is_not_there(gpuwl: Run, written: Path, root: Path) -
 
 
 def test_a_kubeconfig_that_is_a_folder(gpuwl: Run, tmp_path: Path, root: Path) -> None:
-    assert "there is no kubeconfig at" in refused(gpuwl, tmp_path, root)
+    said = refused(gpuwl, tmp_path, root)
+    assert f"cannot use the kubeconfig {tmp_path}: Is a directory\n" in said
 
 
 def test_an_unknown_context(gpuwl: Run, control_plane: plane.Plane, root: Path) -> None:

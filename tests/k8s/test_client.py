@@ -1,14 +1,24 @@
 """The client of the API: what it leaves behind, and where its secrets are."""
 
+import contextlib
+import socket
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
+import yaml
+from tests.conftest import program
 
 from gpuwl.controlplane import plane
 from gpuwl.errors import ClusterError
 from gpuwl.k8s.client import RETRY_PAUSE, Call, Cluster, _PassingError, _refused
+from gpuwl.k8s.kubeconfig import credentials
+from gpuwl.k8s.kubeconfig.choice import Choice
+from gpuwl.k8s.kubeconfig.records import Cluster as ClusterEntry
+from gpuwl.k8s.kubeconfig.records import User
 from gpuwl.lab import paths
+from gpuwl.texts import text
 
 pytestmark = pytest.mark.cluster
 
@@ -56,6 +66,36 @@ def test_the_servers_own_words_are_kept(cluster: Cluster) -> None:
     assert raised.value.reason == "Invalid"
     assert raised.value.message.startswith("the API server refused to create nodes (422): ")
     assert "Not_A_Name" in raised.value.message
+
+
+def test_a_server_that_says_nothing_is_given_up_in_time(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        choice = Choice(
+            "a",
+            ClusterEntry(f"https://127.0.0.1:{silent.getsockname()[1]}"),
+            User(token="none"),  # noqa: S106
+        )
+        client = Cluster(credentials.of(choice), request_timeout=0.3, patience=0.8)
+        begin = time.monotonic()
+        with contextlib.closing(client), pytest.raises(ClusterError, match=r"nothing within 0\.\d"):
+            client.get(paths.VERSION)
+        assert 0.3 <= time.monotonic() - begin < 1.2
+
+
+def test_nobody_but_us_warns_of_a_server_that_is_not_checked(
+    control_plane: plane.Plane, tmp_path: Path
+) -> None:
+    config = yaml.safe_load(control_plane.kubeconfig.read_text())
+    del config["clusters"][0]["cluster"]["certificate-authority-data"]
+    config["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = True
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(config))
+    gpuwl = program("gpuwl", KUBECONFIG=str(path), GPUWL_ROOT=str(tmp_path / "root"))
+    for quiet in ([], ["-q"]):
+        done = gpuwl("step", "1", *quiet)
+        assert done.returncode == 0
+        warnings = [line for line in done.stderr.splitlines() if "warn" in line.lower()]
+        assert warnings == [f"warning: {text('lab.insecure')}"]
 
 
 @pytest.mark.parametrize("pause", ["²", "-1", "soon", "", "Wed, 21 Oct 2026 07:28:00 GMT"])

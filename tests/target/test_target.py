@@ -1,6 +1,7 @@
 """Which cluster is meant: every combination of options, variables and files."""
 
 import itertools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,12 +40,12 @@ def test_an_explicit_option_wins_then_the_environment_then_our_own(
     local, option, context, variable, usual, pod = given
     files = {name: home / name for name in ("option", "variable")}
     for file in files.values():
-        file.write_text("")
+        file.write_text("current-context: c")
     if variable:
         monkeypatch.setenv("KUBECONFIG", str(files["variable"]))
     if usual:
         (home / ".kube").mkdir()
-        (home / ".kube/config").write_text("")
+        (home / ".kube/config").write_text("current-context: c")
     if pod:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
         (home / "token").write_text("")
@@ -82,7 +83,7 @@ def test_an_explicit_option_wins_then_the_environment_then_our_own(
     assert choice.context == ("c" if context and not local else None)
 
 
-@pytest.mark.parametrize("variable", ["nowhere", "nowhere:neither", "/"])
+@pytest.mark.parametrize("variable", ["nowhere", "nowhere:neither", "::"])
 def test_a_variable_that_names_no_file_is_an_error_and_no_change_of_target(
     variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,10 +103,52 @@ def test_an_empty_variable_names_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert target.choose(Settings()).local
 
 
+def test_a_tilde_in_the_variable_is_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell replaces it, where it may; kubectl takes what is left as it stands."""
+    (home / "config").write_text("")
+    monkeypatch.setenv("KUBECONFIG", "~/config")
+    with pytest.raises(SetupError, match="no kubeconfig at ~/config"):
+        target.choose(Settings())
+
+
+def test_a_pipe_is_a_kubeconfig_too() -> None:
+    reading, writing = os.pipe()
+    choice = target.choose(Settings(kubeconfig=Path(f"/dev/fd/{reading}")))
+    assert choice.kubeconfig == f"/dev/fd/{reading}"
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("content", "context", "in_cluster"),
+    [
+        ("", None, True),
+        ("clusters: null\ncurrent-context: ''\n", None, True),
+        ("current-context: a\n", None, False),
+        ("", "a", False),
+    ],
+    ids=range(4),
+)
+def test_in_a_pod_a_kubeconfig_that_means_nothing_does_not_count(
+    content: str,
+    context: str | None,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    in_cluster: bool,
+) -> None:
+    (home / ".kube").mkdir()
+    (home / ".kube/config").write_text(content)
+    assert not target.choose(Settings(context=context)).in_cluster
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    (home / "token").write_text("")
+    assert target.choose(Settings(context=context)).in_cluster == in_cluster
+
+
 def test_a_tilde_is_the_home(home: Path) -> None:
     (home / "config").write_text("")
     choice = target.choose(Settings(kubeconfig=Path("~/config")))
-    assert not choice.local
+    assert choice.kubeconfig == str(home / "config")
 
 
 def parsed(arguments: Sequence[str]) -> Settings:

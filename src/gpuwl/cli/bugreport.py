@@ -9,12 +9,12 @@ from pathlib import Path
 
 from gpuwl import __version__
 from gpuwl.errors import GpuwlError
-from gpuwl.system import folders
+from gpuwl.system import folders, secrets
 
 
 def write(error: Exception) -> GpuwlError:
     """Write the traceback to a file, and return the error that tells a person where it is."""
-    summary = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    summary = secrets.hidden(f"{type(error).__name__}: {' '.join(str(error).split())}")
     try:
         path = _write(error)
     except (OSError, GpuwlError) as problem:
@@ -29,5 +29,5 @@ def _write(error: Exception) -> Path:
     path = folder / f"{stamp}-{os.getpid()}.log"
     head = f"gpuwl {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
     text = f"{head}{sys.argv}\n\n{''.join(traceback.format_exception(error))}"
-    path.write_text(text, errors="backslashreplace")
+    path.write_text(secrets.hidden(text), errors="backslashreplace")
     return path

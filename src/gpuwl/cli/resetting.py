@@ -83,7 +83,7 @@ def _reset_cluster(app: App, choice: "Choice", *, pretend: bool) -> None:
     timeout = app.settings.timeout
     with connection.connect(choice, timeout=timeout) as connected:
         app.payload["target"] = progress.target_data(connected.record)
-        progress.print_target(app.reporter, connected.record)
+        progress.print_target(app.reporter, connected)
         with journal.opened(connected.cluster, connected.local_name) as entries:
             if not entries.holds_anything:
                 _tell_of_traces(app, connected, entries)

@@ -80,7 +80,7 @@ def _connected(app: App, choice: "Choice") -> "Iterator[Connection]":
 
     with connection.connect(choice, timeout=app.settings.timeout) as connected:
         app.payload["target"] = progress.target_data(connected.record)
-        progress.print_target(app.reporter, connected.record)
+        progress.print_target(app.reporter, connected)
         yield connected
 
 

@@ -111,7 +111,7 @@ def _assess(app: App, attempt: "Attempt", connected: "ReadOnlyConnection") -> "l
 
     root = app.settings.root
     app.payload |= {"root": str(root), "target": progress.target_data(connected.record)}
-    progress.print_target(app.reporter, connected.record)
+    progress.print_target(app.reporter, connected)
     if not any(attempt.node(node.name) for node in attempt.nodes):
         safety.check_nodes(connected, attempt.nodes)
     app.reporter.note(text("verify.runs", user=running.user(), seed=attempt.seed))

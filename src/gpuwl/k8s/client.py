@@ -7,6 +7,7 @@ whole lab, and they drop fields they do not know, which a dump must keep.
 import contextlib
 import json
 import re
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -199,12 +200,15 @@ class ReadOnlyCluster:
         untrusted = words.startswith(_UNTRUSTED_SERVER)
         problem = ClusterError(
             f"no answer from {self.server}{through} to {call}: {words}",
-            hint=_UNTRUSTED if untrusted else _UNREACHABLE,
+            hint=_UNTRUSTED if untrusted else self._advice(),
         )
         if untrusted or isinstance(error, ApiException):
             return problem  # a wrong certificate does not get better by asking again
         never_acted = isinstance(error, urllib3.exceptions.NewConnectionError)
         return _PassingError(problem, retry_after=RETRY_PAUSE, never_acted=never_acted)
+
+    def _advice(self) -> str:
+        return _UNREACHABLE if self._credentials.server.secure else _PLAIN
 
 
 class Cluster(ReadOnlyCluster):
@@ -277,6 +281,7 @@ def _refused(call: Call, status: int, data: bytes, retry_after: str | None) -> E
 
 _UNREACHABLE = "check that the cluster runs and is reachable, or use --local"
 _UNTRUSTED = "the kubeconfig's certificate authority is not the one that vouches for this server"
+_PLAIN = "the kubeconfig's server is plain HTTP, which carries no credentials: is it https://?"
 _NO_API_SERVER = "that is no answer of an API server: check the kubeconfig's server, or a proxy"
 
 
@@ -318,13 +323,16 @@ def _reason(error: Exception, timeout: float) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in words:
         found = re.search(r"certificate verify failed: (.*?)\.? \(_ssl", words)
         return f"{_UNTRUSTED_SERVER}: {found[1]}" if found else _UNTRUSTED_SERVER
-    for cause in reversed(chain):  # a refused connection is one of urllib3's time-outs too
-        if isinstance(cause, OSError) and cause.strerror and not isinstance(cause, TimeoutError):
-            return re.sub(r"\[\w+: \w+\] | \(_ssl\.c:\d+\)", "", cause.strerror)
-    if any(isinstance(cause, TimeoutError | urllib3.exceptions.TimeoutError) for cause in chain):
+    for cause in reversed(chain):
+        if isinstance(cause, OSError) and cause.strerror and not isinstance(cause, ssl.SSLError):
+            return cause.strerror
+    known = [text for part, text in _REASONS.items() if part in words]
+    if not known and any(isinstance(cause, _TIMEOUTS) for cause in chain):
         return f"nothing within {timeout:.3g} s"
-    known = (text for part, text in _REASONS.items() if part in words)
-    return next(known, "the connection broke")
+    return known[0] if known else "the connection broke"
+
+
+_TIMEOUTS = (TimeoutError, urllib3.exceptions.TimeoutError)
 
 
 _REASONS = {
@@ -332,7 +340,6 @@ _REASONS = {
     "SOCKS": "the proxy refused to connect",
     "Failed to resolve": "the name cannot be looked up",
     "Failed to parse": "its address cannot be used",
-    "wrong version number": "it does not speak TLS",
     "WRONG_VERSION_NUMBER": "it does not speak TLS",
     "alert": "it refused the TLS connection",
 }

@@ -301,11 +301,16 @@ def _path(cluster: "ReadOnlyCluster") -> Path:
     if fallback.exists():
         return fallback
     try:
-        uid = cluster.get(CLUSTER_IDENTITY)["metadata"]["uid"]
+        uid = (cluster.get(CLUSTER_IDENTITY).get("metadata") or {}).get("uid")
     except ClusterError as error:
         if error.status not in {403, 404}:
             raise
         return fallback
+    if not uid:
+        raise ClusterError(
+            f"the namespace kube-system at {cluster.server} has no uid",
+            hint="check that the address is that of a Kubernetes API server",
+        )
     return folder / f"{uid}.json"
 
 

@@ -39,29 +39,42 @@ def choose(settings: Settings) -> Choice:
     if settings.local:
         return Choice(local=True, reason="--local")
     if settings.kubeconfig:
-        return _kubeconfig(str(settings.kubeconfig), "--kubeconfig", settings.context)
+        path = str(folders.expanded(str(settings.kubeconfig)))
+        return _kubeconfig(path, "--kubeconfig", settings.context)
     return _from_environment(settings.context)
 
 
 def _from_environment(context: str | None) -> Choice:
+    pod = bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and SERVICE_ACCOUNT.exists()
     named = os.environ.get("KUBECONFIG", "")
     usual = folders.expanded("~/.kube/config")
-    if named:
-        return _kubeconfig(named, "KUBECONFIG", context)
-    if usual.exists():
-        return _kubeconfig(str(usual), "~/.kube/config", context)
-    if context:
+    if named or os.path.exists(usual):  # noqa: PTH110 - never raises
+        found = _kubeconfig(
+            named or str(usual), "KUBECONFIG" if named else "~/.kube/config", context
+        )
+        if not (pod and _means_nothing(found)):
+            return found
+    elif context:
         raise SetupError(
             f"there is no kubeconfig to take context {context} from",
             hint="name one with --kubeconfig",
         )
-    if os.environ.get("KUBERNETES_SERVICE_HOST") and SERVICE_ACCOUNT.exists():
+    if pod:
         return Choice(local=False, reason="this Pod's service account", in_cluster=True)
     return Choice(local=True, reason="no kubeconfig found")
 
 
+def _means_nothing(choice: Choice) -> bool:
+    """Tell whether no context is meant: kubectl takes a Pod's service account then."""
+    from gpuwl.k8s import kubeconfig  # heavy, and only looked at in a Pod
+
+    return choice.context is None and kubeconfig.current_context(choice.kubeconfig) == ""
+
+
 def _kubeconfig(paths: str, reason: str, context: str | None) -> Choice:
-    if not any(folders.expanded(path).is_file() for path in paths.split(os.pathsep) if path):
+    """Choose a kubeconfig; what is there and cannot be read is said when it is read."""
+    listed = (path for path in [paths, *paths.split(os.pathsep)] if path)
+    if not any(os.path.exists(path) for path in listed):  # noqa: PTH110 - never raises
         raise SetupError(
             f"there is no kubeconfig at {paths} (from {reason})",
             hint="correct the path, or add --local to use a local control plane",

@@ -7,7 +7,7 @@ from gpuwl.cli.show import layout, split
 from gpuwl.lab.artifacts import Artifacts
 from gpuwl.lab.runfile import StepRecord
 from gpuwl.lab.step import Step
-from gpuwl.target.connection import TargetRecord
+from gpuwl.target.connection import ReadOnlyConnection, TargetRecord
 from gpuwl.texts import text
 
 if TYPE_CHECKING:
@@ -50,9 +50,12 @@ def target_data(record: TargetRecord) -> dict[str, Any]:
     return asdict(record)
 
 
-def print_target(reporter: "Reporter", record: TargetRecord) -> None:
-    """Say which cluster the steps run on."""
+def print_target(reporter: "Reporter", connected: ReadOnlyConnection) -> None:
+    """Say which cluster the steps run on, and whether nobody checks that it is the right one."""
+    record = connected.record
     reporter.note(text(f"lab.target_{record.kind}", **asdict(record)))
+    if connected.cluster.insecure:
+        reporter.warn(text("lab.insecure"))
 
 
 def print_split(reporter: "Reporter", artifacts: Artifacts) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote, unquote, unquote_to_bytes
 
 from gpuwl.k8s.kubeconfig.problem import Problem
+from gpuwl.system import secrets
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -127,6 +128,7 @@ def _ascii(host: str) -> str:
 
 def _login(text: str) -> tuple[str, str]:
     name, _, password = text.partition(":")
+    secrets.know(password, unquote(password))
     return unquote(name), unquote(password)
 
 

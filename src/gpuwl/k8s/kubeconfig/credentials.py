@@ -66,6 +66,12 @@ def load(path: str, context: str | None) -> Credentials:
         return of(choice.chosen(files.merged(path), context))
 
 
+def current_context(path: str) -> str:
+    """Return the current context of a kubeconfig, empty for none. Raises SetupError."""
+    with explained(path):
+        return files.merged(path).current
+
+
 def in_cluster() -> Credentials:
     """Load what a Pod has of its own cluster. Raises SetupError where it is not complete."""
     with explained("the service account of this Pod"):

@@ -17,6 +17,7 @@ from gpuwl.k8s.kubeconfig.plugin import Credential
 from gpuwl.k8s.kubeconfig.problem import Problem
 from gpuwl.k8s.kubeconfig.records import Plugin, User
 from gpuwl.k8s.kubeconfig.trust import Pair
+from gpuwl.system import secrets
 
 Header = tuple[str, str]
 _NOT_IN_HEADERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -65,6 +66,7 @@ class Login:
     def _refresh(self) -> None:
         if self._plugin:
             self._credential = self._run(self._plugin)
+            secrets.know(self._credential.token)
             self.pair = self._credential.pair
 
     def _of_plugin(self) -> str:
@@ -99,6 +101,7 @@ def _token(user: User) -> Callable[[], str] | None:
 def _of_file(path: Path, otherwise: str) -> Callable[[], str]:
     """Return what reads a token at each request: whoever renews it writes the file anew."""
     kept = otherwise or content(str(path), "token file").strip().decode("latin-1")
+    secrets.know(kept)
     if not kept:
         raise Problem(f"its token file {path} is empty")
 
@@ -107,6 +110,7 @@ def _of_file(path: Path, otherwise: str) -> Callable[[], str]:
             found = path.read_bytes().strip().decode("latin-1")
         except OSError:
             found = ""
+        secrets.know(found)
         return f"Bearer {found or kept}"
 
     return read

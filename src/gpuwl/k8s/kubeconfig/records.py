@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 from gpuwl.k8s.kubeconfig.fields import Fields
 from gpuwl.k8s.kubeconfig.problem import Problem
+from gpuwl.system import secrets
 
 Item = TypeVar("Item")
 VERSIONS = "client.authentication.k8s.io/"
+_SECRET_SETTINGS = ("id-token", "refresh-token", "client-secret", "access-token")
 PLUGIN_CONFIG = "client.authentication.k8s.io/exec"
 """The extension of a cluster that a plugin is told."""
 
@@ -143,6 +145,7 @@ def _cluster(fields: Fields, folder: Path) -> Cluster:
 def _user(fields: Fields, folder: Path) -> User:
     _extensions(fields)
     extra = fields.within("as-user-extra")
+    secrets.know(fields.text("token"), fields.text("password"), fields.data("client-key-data"))
     return User(
         certificate_file=_absolute(fields.text("client-certificate"), folder),
         certificate=fields.data("client-certificate-data"),
@@ -164,19 +167,22 @@ def _user(fields: Fields, folder: Path) -> User:
 
 
 def _provider(fields: Fields) -> Provider:
-    settings = fields.within("config")
-    return Provider(fields.text("name"), {name: settings.text(name) for name in settings.names()})
+    config = fields.within("config")
+    settings = {name: config.text(name) for name in config.names()}
+    secrets.know(*(settings.get(name, "") for name in _SECRET_SETTINGS))
+    return Provider(fields.text("name"), settings)
 
 
 def _plugin(fields: Fields, folder: Path) -> Plugin:
     command, version = fields.text("command"), fields.text("apiVersion")
-    entries = fields.entries("env")
+    environment = tuple((e.text("name"), e.text("value")) for e in fields.entries("env"))
+    secrets.know(*(value for _, value in environment))
     optional = version in {f"{VERSIONS}v1alpha1", f"{VERSIONS}v1beta1"}
     return Plugin(
         # a bare name is looked for on the PATH
         command=_absolute(command, folder) if "/" in command else command,
         arguments=fields.texts("args"),
-        environment=tuple((entry.text("name"), entry.text("value")) for entry in entries),
+        environment=environment,
         version=version,
         hint=fields.text("installHint"),
         cluster_info=fields.flag("provideClusterInfo"),
