@@ -12,6 +12,7 @@ from gpuwl.cli import (
     options,
     placing,
     resetting,
+    reviewing,
     verifying,
 )
 from gpuwl.cli.helping import Group
@@ -34,6 +35,7 @@ for command in (
     verifying.verify,
     resetting.reset,
     checking.check,
+    reviewing.review,
     inventorying.inventory,
     placing.place,
     local.local,

@@ -9,9 +9,29 @@ from gpuwl.cli.app import App
 from gpuwl.cli.completing import step_numbers
 from gpuwl.cli.helping import command
 from gpuwl.errors import SetupError
+from gpuwl.texts import catalogue, text
 
 LAST = 8
 NUMBER = click.IntRange(1, LAST)
+
+
+class Lesson(click.ParamType[int | str]):
+    """The number of a step, or the id of one of the findings of `gpuwl review`."""
+
+    name = "lesson"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        """Return the number or the id."""
+        if str(value) in catalogue("en", "review"):
+            return str(value)
+        if not str(value).isdecimal():
+            self.fail(f"{value!r} is neither the number of a step nor a finding", param, ctx)
+        number: int = NUMBER.convert(int(str(value)), param, ctx)
+        return number
+
+
 dry = click.option("--dry-run", is_flag=True)
 
 
@@ -80,22 +100,28 @@ def steps(app: App) -> int:
 
 
 @command()
-@click.argument("number", type=NUMBER, metavar="[N]", required=False, shell_complete=step_numbers)
+@click.argument(
+    "what", type=Lesson(), metavar="[N|ID]", required=False, shell_complete=step_numbers
+)
 @options.lab_nodes
 @options.output("text", "json")
 @options.language
 @click.pass_obj
-def explain(app: App, number: int | None) -> int:
+def explain(app: App, what: int | str | None) -> int:
     """Tell why a step matters, what to look at, what goes wrong, and how to do it by hand."""
     from gpuwl.cli.show import lessons
     from gpuwl.lab.names import lab_nodes as lab_nodes_of
     from gpuwl.steps import STEPS
 
     app.command = "explain"
+    if isinstance(what, str):
+        app.payload["finding"] = {"id": what, "text": text(f"review.{what}")}
+        lessons.print_finding(app.reporter, what)
+        return 0
     nodes = lab_nodes_of(app.settings.lab_nodes)
-    chosen = [step for step in STEPS if number in {None, step.number}]
+    chosen = [step for step in STEPS if what in {None, step.number}]
     app.payload = {"steps": [lessons.lesson(step, nodes) for step in chosen]}
-    lessons.print_lessons(app.reporter, chosen, nodes, with_introduction=number is None)
+    lessons.print_lessons(app.reporter, chosen, nodes, with_introduction=what is None)
     return 0
 
 

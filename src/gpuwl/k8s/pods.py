@@ -204,8 +204,12 @@ def requests(spec: Object) -> Amounts:
     every = [container_requests(each) for each in containers(spec) + sidecars(spec)]
     total = _largest(_sum(every), _init(spec))
     total.update(_pod_level(spec, total))
-    total = _sum([total, amounts(mapping(spec.get("overhead")))])
-    return {name: _rounded_up(name, amount) for name, amount in total.items()}
+    return rounded(_sum([total, amounts(mapping(spec.get("overhead")))]))
+
+
+def rounded(exact: Exact) -> Amounts:
+    """Round amounts up as the scheduler does: cpu to thousandths of a core, all else to whole units."""
+    return {name: _rounded_up(name, amount) for name, amount in exact.items()}
 
 
 def _rounded_up(name: str, amount: Fraction) -> Amount:

@@ -90,6 +90,12 @@ def print_lessons(
         reporter.result()
 
 
+def print_finding(reporter: "Reporter", name: str) -> None:
+    """Print what a finding of `gpuwl review` means."""
+    reporter.result(name, style="bold")
+    _print(reporter, [text(f"review.{name}")], "  ")
+
+
 def _with_head(part: str, paragraphs: list[str]) -> list[str]:
     head = text(f"explain.{part}") if part in {"look", "pitfalls"} else ""
     return [f"{head}{paragraphs[0]}", *paragraphs[1:]] if paragraphs else []
