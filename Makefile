@@ -45,8 +45,8 @@ versions: setup
 # an installed package has its byte code; an editable one gets it here
 bench: setup
 	$(BIN)/python -m compileall -q src
-	for file in bench/start.py bench/lab.py bench/checker.py bench/cold.py bench/load.py; do \
-		$(BIN)/python $$file || exit 1; done
+	for file in start lab checker cold load place review inventory; do \
+		$(BIN)/python bench/$$file.py || exit 1; done
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

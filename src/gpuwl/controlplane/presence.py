@@ -8,6 +8,10 @@ from pathlib import Path
 
 from gpuwl.controlplane import components, ports, process, state
 from gpuwl.errors import SetupError
+from gpuwl.system import waiting
+
+MOMENT = 2.0
+"""Seconds for which the sockets of a killed process may outlive it: its threads end one by one."""
 
 
 def check_in_sight(name: str) -> None:
@@ -22,7 +26,12 @@ def check_in_sight(name: str) -> None:
     for boot, machine in places:
         if process.elsewhere(boot, machine):
             raise _of_another_machine(name, machine)
-    if any(_serves(name, part) for part in _SERVERS if not process.alive(known.get(part))):
+
+    def gone() -> bool | None:
+        unseen = [part for part in _SERVERS if not process.alive(known.get(part))]
+        return None if any(_serves(name, part) for part in unseen) else True
+
+    if waiting.until(gone, seconds=MOMENT) is None:
         raise SetupError(
             f"the local control plane {name!r} runs, but its processes cannot be seen from here",
             details=["it was started in another container, or in another pid namespace"],

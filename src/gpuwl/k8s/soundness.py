@@ -5,6 +5,7 @@ numbers in the place of strings. Rules: https://kubernetes.io/docs/concepts/over
 https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/.
 """
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 
@@ -14,6 +15,8 @@ from gpuwl.k8s.objects import Object
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 WORD = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)")
+REMEMBERED = 4096
+"""Keys and amounts that were judged: the nodes of one cluster have few of each."""
 EFFECTS = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
 
 
@@ -46,6 +49,7 @@ def _labels(labels: object) -> Iterator[str]:
             yield f"{value!r} of the label {key} is not a label value"
 
 
+@functools.lru_cache(REMEMBERED)
 def is_key(key: str) -> bool:
     """Tell whether a text is a qualified name, as labels, taints and resources have."""
     prefix, slash, word = key.rpartition("/")
@@ -72,12 +76,23 @@ def _resources(item: Object) -> Iterator[tuple[str, object]]:
         yield "overhead", spec.get("overhead")
 
 
+def _is_amount(value: object) -> bool:
+    return _is_amount_text(str(value)) if isinstance(value, str) else _judged(value)
+
+
+def _judged(value: object) -> bool:
+    found = quantity.amount(value)
+    return found is not None and found >= 0
+
+
+_is_amount_text = functools.lru_cache(REMEMBERED)(_judged)
+
+
 def _amounts(resources: Iterable[tuple[str, object]]) -> Iterator[str]:
     for field, amounts in resources:
         if isinstance(amounts, dict):
             for name, value in amounts.items():
-                found = quantity.amount(value)
-                if found is None or found < 0:
+                if not _is_amount(value):
                     yield f"{value!r} of {name} in its {field} is not a quantity of zero or more"
         elif amounts is not None:
             yield f"its {field} is not an object"
